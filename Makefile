@@ -1,0 +1,79 @@
+# Needs Python 3.11 or newer with pip, make, and a package index; everything else goes into .venv.
+#   make demo PYTHON=/path/to/python3   picks another interpreter.
+
+VENV := .venv
+BIN := $(VENV)/bin
+
+# The official SDK, in an environment of its own: it is what the interop tests talk to, and no dependency.
+SDK := $(VENV)/sdk
+SDK_REQUIREMENT := mcp>=2.3
+
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$python -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$python && break; done)
+
+PIP := python -m pip --quiet --disable-pip-version-check install
+
+.PHONY: help demo test check conformance bench docs clean
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo         a real server, a real client, every message shown"
+	@echo "make test         all tests, with the core's coverage"
+	@echo "make check        ruff, mypy --strict, import-linter"
+	@echo "make conformance  the official conformance suite, on both loops"
+	@echo "make bench        the benchmarks, each printing a ratio"
+	@echo "make docs         write the generated pages of docs/ anew"
+	@echo "make clean        remove .venv and every cache"
+
+demo: $(VENV)/all.stamp
+	@$(BIN)/mcp-tasks demo
+
+# MCP_SDK_PYTHON tells the interop tests which interpreter has the official SDK.
+test: $(VENV)/test.stamp $(VENV)/sdk.stamp
+	MCP_SDK_PYTHON=$(CURDIR)/$(SDK)/bin/python $(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage report
+
+check: $(VENV)/check.stamp
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+conformance: $(VENV)/all.stamp
+	$(BIN)/python tests/conformance/run.py
+
+bench: $(VENV)/all.stamp
+	$(BIN)/python -m bench
+
+docs: $(VENV)/all.stamp
+	$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf $(VENV) .bench .conformance .coverage .coverage.* .hypothesis .import_linter_cache dist build
+	rm -rf .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- environments: one stamp each, renewed when what it depends on changes ---------------------
+
+# Where Python comes without ensurepip, its own pip puts one into the environment.
+define new-environment
+@$(if $(PYTHON),$(PYTHON),false) -c '$(NEW_ENOUGH)' 2>/dev/null || { \
+	echo "mcp-tasks-proto needs Python 3.11 or newer; $(if $(PYTHON),$(PYTHON) is not,none was found)." >&2; \
+	echo "Install one, or say where it is: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
+$(PYTHON) -m venv $(1) 2>/dev/null || { $(PYTHON) -m venv --clear --without-pip $(1) && \
+	$(PYTHON) -m pip --python $(1)/bin/python --quiet install pip; }
+endef
+
+$(BIN)/python:
+	$(call new-environment,$(VENV))
+
+$(VENV)/all.stamp $(VENV)/test.stamp $(VENV)/check.stamp: $(VENV)/%.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/$(PIP) --editable '.[$*]'
+	@touch $@
+
+$(VENV)/sdk.stamp: Makefile | $(BIN)/python
+	$(call new-environment,$(SDK))
+	$(SDK)/bin/$(PIP) '$(SDK_REQUIREMENT)'
+	@touch $@

@@ -1,0 +1,176 @@
+"""Who calls, and are tasks on: asked of the server's own functions before a message reaches the engine."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from attrs import define, evolve
+
+from mcp_tasks_adapters.jobs import Errand
+from mcp_tasks_adapters.toolkit.errors import Unauthorized
+from mcp_tasks_adapters.toolkit.outcomes import describe
+from mcp_tasks_proto.errors import ErrorObject, internal_error, invalid_request, limit_reached
+from mcp_tasks_proto.inputs import MessageReceived
+
+if TYPE_CHECKING:
+    from mcp_tasks_adapters.driver import Loop, RequestFacts
+    from mcp_tasks_adapters.toolkit.server import Server
+
+__all__ = ["Admission", "Refusal"]
+
+_Answers = tuple[Any, Any] | Exception
+"""What ``principal=`` and ``enabled=`` say, or what one of them raised."""
+
+_log = logging.getLogger("mcp_tasks_adapters")
+
+
+class Refusal(Protocol):
+    """Answers a message that is not let in."""
+
+    def __call__(
+        self,
+        received: MessageReceived,
+        error: ErrorObject,
+        http_status: int,
+        headers: Sequence[tuple[str, str]] = (),
+    ) -> None: ...
+
+
+@define(eq=False)
+class _Visitor:
+    """A message on its way in."""
+
+    received: MessageReceived
+    principal: Any
+    enabled: Any
+    errand: Errand[_Answers] | None = None
+    answers: _Answers | None = None
+    """What the functions said, or how they failed; ``None`` also where nobody waits any more."""
+    known: bool = False
+    """Whether the functions have nothing more to say."""
+
+
+class Admission:
+    """The way in. Messages of one connection come in as they arrived, however long the functions take.
+
+    A function that fails lets nobody in: "no name" is an answer that only the function itself gives (SEC.1).
+    """
+
+    def __init__(
+        self, server: Server, loop: Loop, *, admit: Callable[[MessageReceived], None], refuse: Refusal
+    ) -> None:
+        self._server = server
+        self._loop = loop
+        self._admit = admit
+        self._refuse = refuse
+        self._visitors: dict[Hashable, _Visitor] = {}
+        # Those of one connection, in the order they came.
+        self._queues: dict[Hashable, deque[_Visitor]] = {}
+
+    def ask(self, received: MessageReceived, facts: RequestFacts) -> None:
+        """Ask the functions, and let the message in or answer it, now or when they know."""
+        server = self._server
+        principal: Any = None
+        enabled: Any = True
+        try:
+            if server.principal is not None:
+                principal = server.principal(facts)
+            if server.enabled is not None:
+                enabled = server.enabled(facts)
+        except Exception as error:
+            _discard(principal)
+            self._turn_away(received, error)
+            return
+        waits = inspect.isawaitable(principal) or inspect.isawaitable(enabled)
+        if not waits and received.connection not in self._queues:
+            self._let_in(received, principal, enabled)
+        elif len(self._visitors) >= server.limits.exchanges:
+            _discard(principal)
+            _discard(enabled)
+            full = limit_reached("exchanges")
+            self._refuse(received, full, full.http_status)
+        else:
+            self._wait(_Visitor(received, principal, enabled))
+
+    def cancel(self, exchange: Hashable) -> bool:
+        """Forget the message of this exchange if it is still on its way in; return whether it was."""
+        visitor = self._visitors.pop(exchange, None)
+        if visitor is None:
+            return False
+        if visitor.errand is not None:
+            visitor.errand.cancel()
+        return True
+
+    def cancel_all(self) -> None:
+        """Forget every message that is still on its way in."""
+        for exchange in list(self._visitors):
+            self.cancel(exchange)
+
+    def _wait(self, visitor: _Visitor) -> None:
+        connection = visitor.received.connection
+        self._visitors[visitor.received.exchange] = visitor
+        if connection is not None:
+            self._queues.setdefault(connection, deque()).append(visitor)
+        run = partial(_answers, visitor.principal, visitor.enabled)
+        visitor.errand = Errand(self._loop, run, partial(self._answered, visitor))
+
+    def _answered(self, visitor: _Visitor, answers: _Answers | None) -> None:
+        _discard(visitor.principal)
+        _discard(visitor.enabled)
+        visitor.answers = answers
+        visitor.known = True
+        queue = self._queues.get(visitor.received.connection)
+        if queue is None:
+            self._pass(visitor)
+            return
+        while queue and queue[0].known:
+            self._pass(queue.popleft())
+        if not queue:
+            self._queues.pop(visitor.received.connection, None)
+
+    def _pass(self, visitor: _Visitor) -> None:
+        if self._visitors.pop(visitor.received.exchange, None) is None:
+            return  # nobody waits for it any more
+        if isinstance(visitor.answers, tuple):
+            self._let_in(visitor.received, *visitor.answers)
+        elif visitor.answers is not None:
+            self._turn_away(visitor.received, visitor.answers)
+
+    def _let_in(self, received: MessageReceived, principal: Any, enabled: Any) -> None:
+        if not isinstance(principal, str | None) or not isinstance(enabled, bool):
+            self._turn_away(received, TypeError("principal= names a str or None, enabled= says a bool"))
+            return
+        self._admit(evolve(received, principal=principal, tasks_enabled=enabled))
+
+    def _turn_away(self, received: MessageReceived, error: Exception) -> None:
+        if isinstance(error, Unauthorized):
+            headers = (
+                () if error.www_authenticate is None else (("www-authenticate", error.www_authenticate),)
+            )
+            self._refuse(received, invalid_request("not authorized"), 401, headers)
+            return
+        _log.error("a principal= or enabled= function failed: %s", describe(error))
+        failed = internal_error("the caller could not be identified")
+        self._refuse(received, failed, failed.http_status)
+
+
+async def _answers(principal: Any, enabled: Any) -> _Answers:
+    """Return what the functions say, or how they fail."""
+    try:
+        return (
+            await principal if inspect.isawaitable(principal) else principal,
+            await enabled if inspect.isawaitable(enabled) else enabled,
+        )
+    except Exception as error:
+        return error
+
+
+def _discard(awaitable: Any) -> None:
+    """Close a coroutine that nobody will await; harmless on one that has run, and on anything else."""
+    if inspect.iscoroutine(awaitable):
+        awaitable.close()

@@ -1,0 +1,136 @@
+"""asyncio, as the driver and the servers of this package need it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from math import inf
+
+from mcp_tasks_adapters.clock import unix_ms
+from mcp_tasks_adapters.driver import Driver, Job, Store
+from mcp_tasks_adapters.stores import MemoryStore
+from mcp_tasks_adapters.toolkit import Server
+
+__all__ = ["Alarm", "AsyncioLoop", "open_driver"]
+
+
+class Alarm:
+    """Calls ``ring`` at a time that can be moved as often as one likes.
+
+    ``ring`` returns when it wants to be called next. Moving the time to later costs nothing:
+    the timer fires at the earlier time, ``ring`` finds nothing due, and says when it will be.
+    """
+
+    def __init__(self, ring: Callable[[], float]) -> None:
+        self._ring = ring
+        self._loop = asyncio.get_running_loop()
+        self._when = inf
+        self._timer: asyncio.TimerHandle | None = None
+
+    def move(self, when: float) -> None:
+        """Ring at ``when``, or earlier (the loop's time; infinity: never)."""
+        if when < self._when:
+            self.close()
+            self._when = when
+            self._timer = self._loop.call_at(when, self._due)
+
+    def close(self) -> None:
+        """Ring no more, until moved."""
+        self._when = inf
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _due(self) -> None:
+        self.close()
+        self.move(self._ring())
+
+
+class AsyncioLoop:
+    """The driver's :class:`~mcp_tasks_adapters.driver.Loop` in a task group of the caller's."""
+
+    def __init__(self, group: asyncio.TaskGroup, now_ms: Callable[[], int]) -> None:
+        self.now_ms = now_ms
+        self._group = group
+        self._time = asyncio.get_running_loop().time
+        self._due_ms: int | None = None
+        self._wake: Callable[[], None] = lambda: None
+        self._alarm = Alarm(self._ring)
+
+    def start(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` at the times given to :meth:`wake_at`, until :meth:`close`."""
+        self._wake = wake
+
+    def close(self) -> None:
+        """Wake the driver no more."""
+        self._alarm.close()
+
+    def spawn(self, run: Callable[[], Awaitable[None]]) -> Job:
+        """Start ``run`` soon, in the task group."""
+        return _Job(self._group.create_task(_await(run)))
+
+    def event(self) -> asyncio.Event:
+        """Return a new event."""
+        return asyncio.Event()
+
+    async def checkpoint(self) -> None:
+        """Let others run once."""
+        await asyncio.sleep(0)
+
+    def wake_at(self, deadline_ms: int | None) -> None:
+        """Wake the driver at that Unix time; replaces what was asked for before."""
+        if deadline_ms != self._due_ms:
+            self._due_ms = deadline_ms
+            self._alarm.move(self._next())
+
+    def _ring(self) -> float:
+        if self._due_ms is not None and self.now_ms() >= self._due_ms:
+            self._due_ms = None
+            self._wake()
+        return self._next()
+
+    def _next(self) -> float:
+        if self._due_ms is None:
+            return inf
+        return self._time() + max(0, self._due_ms - self.now_ms()) / 1000
+
+
+class _Job:
+    """A task that is cancelled once: a second ``Task.cancel`` would interrupt its cleaning up."""
+
+    __slots__ = ("_cancelled", "_task")
+
+    def __init__(self, task: asyncio.Task[None]) -> None:
+        self._task = task
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        """Cancel it, unless that was done before."""
+        if not self._cancelled:
+            self._cancelled = True
+            self._task.cancel()
+
+
+async def _await(run: Callable[[], Awaitable[None]]) -> None:
+    await run()
+
+
+@asynccontextmanager
+async def open_driver(
+    server: Server, store: Store | None, now_ms: Callable[[], int] = unix_ms
+) -> AsyncIterator[Driver]:
+    """Run a driver for the length of the block; its handlers and workers are cancelled at the end.
+
+    A caller that is cancelled keeps that to itself until it has left the block: an exception out of the block
+    cancels the workers a second time.
+    """
+    async with asyncio.TaskGroup() as group:
+        loop = AsyncioLoop(group, now_ms)
+        driver = Driver(server, store=MemoryStore() if store is None else store, loop=loop)
+        loop.start(driver.wake)
+        try:
+            yield driver
+        finally:
+            driver.stop_work()
+            loop.close()

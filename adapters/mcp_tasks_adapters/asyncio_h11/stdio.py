@@ -1,0 +1,49 @@
+"""A server on stdin and stdout, on asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import nullcontext, suppress
+
+from mcp_tasks_adapters.asyncio_h11.loop import open_driver
+from mcp_tasks_adapters.driver import Store
+from mcp_tasks_adapters.stdio import StdioPump, claimed_stdio
+from mcp_tasks_adapters.toolkit import Server
+
+__all__ = ["serve_stdio"]
+
+
+async def serve_stdio(
+    server: Server, *, store: Store | None = None, files: tuple[int, int] | None = None
+) -> None:
+    """Serve one client until it closes stdin, or until cancelled.
+
+    What has been asked by then may still be answered, for ``Limits.shutdown_grace_ms``; then handlers and
+    workers are cancelled (STD.1). ``files`` are the file descriptors to read and write; without them it is
+    stdin and stdout, which are kept clear of everything else, printing included. A second
+    cancellation cuts the waiting short.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    with claimed_stdio() if files is None else nullcontext(files) as (stdin, stdout):
+        async with open_driver(server, store) as driver:
+            ending, settled = asyncio.Event(), asyncio.Event()
+            with StdioPump(
+                driver,
+                server.limits,
+                stdin=stdin,
+                stdout=stdout,
+                run_on_loop=asyncio.get_running_loop().call_soon_threadsafe,
+                input_ended=ending.set,
+                settled=settled.set,
+            ) as pump:
+                try:
+                    await ending.wait()
+                except asyncio.CancelledError as error:
+                    cancelled = error
+                driver.shutdown()
+                pump.end_input()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(server.limits.shutdown_grace_ms / 1000):
+                        await settled.wait()
+    if cancelled is not None:
+        raise cancelled

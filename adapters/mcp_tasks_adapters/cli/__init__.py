@@ -1,0 +1,20 @@
+"""The ``mcp-tasks`` command. Needs the extra ``cli``."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line. A bare install, which has the command but not what it needs, is told so."""
+    try:
+        from mcp_tasks_adapters.cli.commands import mcp_tasks
+
+        mcp_tasks(prog_name="mcp-tasks")
+    except ModuleNotFoundError as error:
+        absent = (error.name or "").partition(".")[0]
+        if absent not in {"click", "rich"}:
+            raise
+        sys.exit(f"mcp-tasks needs {absent}, which is not installed: pip install 'mcp-tasks-proto[cli]'")

@@ -1,0 +1,128 @@
+"""The commands of ``mcp-tasks`` and their options."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext, redirect_stdout
+from typing import Any
+
+import click
+
+from mcp_tasks_adapters.cli import diagram as diagrams
+from mcp_tasks_adapters.cli.serve import LOOPS, Endpoint, ServeError, prepare, run_http, run_stdio
+from mcp_tasks_adapters.cli.target import TargetError, load_server
+
+__all__ = ["mcp_tasks"]
+
+POSITIVE = click.IntRange(min=1)
+
+loop_option = click.option(
+    "--loop",
+    type=click.Choice(LOOPS),
+    default="asyncio",
+    show_default=True,
+    help="The event loop that tools run on.",
+)
+
+
+def _check_path(context: click.Context, parameter: click.Parameter, path: str) -> str:
+    if not path.startswith("/"):
+        raise click.BadParameter("a path begins with /")
+    return path
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="mcp-tasks-proto", message="mcp-tasks %(version)s")
+def mcp_tasks() -> None:
+    """Serve MCP Tasks, watch the protocol at work, print its state machine."""
+
+
+@mcp_tasks.command()
+@click.argument("target")
+@loop_option
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default="a free one",
+    help="The port to listen on.",
+)
+@click.option("--path", default="/mcp", show_default=True, callback=_check_path, help="The endpoint's path.")
+@click.option("--stdio", is_flag=True, help="Serve one client over stdin and stdout instead of HTTP.")
+@click.option("--ttl-ms", type=POSITIVE, help="Lifetime of a task whose tool names none, in milliseconds.")
+@click.option("--max-tasks", type=POSITIVE, help="Tasks kept at once, of all callers together.")
+@click.option(
+    "--allow-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="HOST",
+    help="A Host header to accept beside the loopback names and that of --host: example.org, "
+    "example.org:8000, example.org:*, or * for any. May be repeated.",
+)
+@click.option(
+    "--allow-origin",
+    "allowed_origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="A web page's origin to accept beside the loopback ones: https://example.org, or * for any. "
+    "May be repeated.",
+)
+def serve(
+    target: str,
+    loop: str,
+    stdio: bool,
+    ttl_ms: int | None,
+    max_tasks: int | None,
+    **endpoint: Any,
+) -> None:
+    """Run a server.
+
+    TARGET names it: package.module:attr or path/to/file.py:attr.
+
+    Says "listening on URL" on stderr once it is ready. SIGTERM and SIGINT end it: open streams get their last
+    message, running tasks are told to stop.
+    """
+    try:
+        # On stdio nothing but messages may stand on stdout, whatever the author's module prints (STD.1).
+        with redirect_stdout(sys.stderr) if stdio else nullcontext():
+            server = load_server(target)
+        prepare(server, ttl_ms=ttl_ms, max_tasks=max_tasks)
+        if stdio:
+            run_stdio(server, loop=loop)
+        else:
+            run_http(server, Endpoint(**endpoint), loop=loop)
+    except TargetError as error:
+        click.echo(error.author_traceback, nl=False, err=True)
+        raise click.ClickException(str(error)) from None
+    except ServeError as error:
+        raise click.ClickException(str(error)) from None
+
+
+@mcp_tasks.command()
+@loop_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each message instead.")
+def demo(loop: str, as_json: bool) -> None:
+    """Watch a client and a server at work.
+
+    Starts a server on a free port and takes a task through its life: created, polled, answered, completed;
+    then one that fails, one whose tool errs, one that is cancelled. Shows every message, and what to notice
+    in it, which is checked: anything unexpected ends it with exit code 1.
+    """
+    from mcp_tasks_adapters.cli.demo import run_demo
+
+    sys.exit(run_demo(loop=loop, as_json=as_json))
+
+
+@mcp_tasks.command()
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(list(diagrams.FORMATS)),
+    default="mermaid",
+    show_default=True,
+    help="A Mermaid state diagram, or the whole table in Markdown.",
+)
+def diagram(output_format: str) -> None:
+    """Print the state machine of a task, as the core runs it."""
+    click.echo(diagrams.render(output_format), nl=False)

@@ -1,0 +1,125 @@
+"""The client of ``mcp-tasks demo``: plain HTTP from the standard library, and nothing taken on trust."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from http.client import HTTPConnection, HTTPException
+from time import monotonic, sleep
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+from mcp_tasks_adapters.cli.demo.screen import Screen
+from mcp_tasks_proto.vocabulary import (
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    MODERN_VERSION,
+    PROTOCOL_VERSION,
+    TASKS_EXTENSION,
+)
+from mcp_tasks_proto.wire.http import request_headers
+
+__all__ = ["Client", "Notices", "UnexpectedError"]
+
+Notices = Mapping[str, Callable[[Any], bool]]
+"""What a reader should notice in a result -> whether it is so."""
+
+ANSWER_S: Final = 10.0
+"""For one answer."""
+POLLING_S: Final = 20.0
+"""For a task to get to where it should."""
+
+METADATA: Final = {
+    PROTOCOL_VERSION: MODERN_VERSION,
+    CLIENT_INFO: {"name": "mcp-tasks demo", "version": "1"},
+    CLIENT_CAPABILITIES: {"elicitation": {}, "extensions": {TASKS_EXTENSION: {}}},
+}
+"""Said anew on every request: there are no sessions."""
+
+
+class UnexpectedError(Exception):
+    """Something was not as expected; the message says what."""
+
+
+class Client:
+    """One keep-alive connection, each message shown on ``screen`` as it goes and comes."""
+
+    def __init__(self, url: str, screen: Screen) -> None:
+        address = urlsplit(url)
+        assert address.hostname is not None
+        self._connection = HTTPConnection(address.hostname, address.port, timeout=ANSWER_S)
+        self._path = address.path
+        self._screen = screen
+        self._requests = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def ask(self, method: str, params: Mapping[str, Any], headline: str, notices: Notices) -> Any:
+        """Send a request and return its result, in which every one of ``notices`` must be so.
+
+        Raises :class:`UnexpectedError` when one is not, or anything but a result comes back.
+        """
+        status, answer = self._request(method, params, headline)
+        return self._judge(method, status, answer, notices)
+
+    def poll(self, task_id: str, until: str, headline: str, notices: Notices) -> Any:
+        """Get the task, as often as it asks to be polled, until its status is ``until``; return that view.
+
+        ``notices`` are about that view. Raises :class:`UnexpectedError` when the task gets elsewhere.
+        """
+        deadline = monotonic() + POLLING_S
+        while True:
+            status, answer = self._request("tasks/get", {"taskId": task_id}, headline)
+            arrived = _holds(lambda result: result["status"] == until, answer.get("result"))
+            view = self._judge("tasks/get", status, answer, notices if arrived else STILL_WORKING)
+            if arrived:
+                return view
+            if monotonic() > deadline:
+                raise UnexpectedError(f"the task should have become {until} within {POLLING_S:g} s")
+            sleep(view["pollIntervalMs"] / 1000)
+
+    def _request(self, method: str, params: Mapping[str, Any], headline: str) -> tuple[int, dict[str, Any]]:
+        self._requests += 1
+        params = {**params, "_meta": METADATA}
+        message = {"jsonrpc": "2.0", "id": self._requests, "method": method, "params": params}
+        headers = request_headers(method, params, MODERN_VERSION)
+        self._screen.request(headline, self._path, headers, message)
+        try:
+            self._connection.request("POST", self._path, json.dumps(message), dict(headers))
+            response = self._connection.getresponse()
+            answer = json.loads(response.read())
+        except (OSError, HTTPException, ValueError) as error:
+            raise UnexpectedError(f"{method}: no answer that could be read ({error!r})") from error
+        return response.status, answer
+
+    def _judge(self, method: str, status: int, answer: dict[str, Any], notices: Notices) -> Any:
+        result = answer.get("result")
+        unmet = [notice for notice, holds in notices.items() if not _holds(holds, result)]
+        self._screen.response(status, answer, [notice for notice in notices if notice not in unmet])
+        if status != 200 or answer.get("id") != self._requests or not isinstance(result, dict):
+            raise UnexpectedError(f"{method}: a result was due, with HTTP 200 and the id of the request")
+        if unmet:
+            raise UnexpectedError(f"{method}: this should be so, and is not: {'; '.join(unmet)}")
+        return result
+
+
+STILL_WORKING: Final[Notices] = {
+    "still working; it says when to come back": lambda view: (
+        view["status"] == "working" and view["pollIntervalMs"] > 0
+    ),
+}
+
+
+def _holds(holds: Callable[[Any], bool], result: Any) -> bool:
+    """Whether it is so; a result that lacks what is looked at is one where it is not."""
+    try:
+        return holds(result)
+    except (KeyError, IndexError, TypeError):
+        return False

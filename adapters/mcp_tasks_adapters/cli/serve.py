@@ -1,0 +1,154 @@
+"""``mcp-tasks serve``: a server object, running until it is told to stop."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
+from typing import Any, Final
+
+from attrs import evolve, field, frozen
+
+from mcp_tasks_adapters.cli.stopping import GRACE_MS, StopSignals
+from mcp_tasks_adapters.toolkit import Server
+
+__all__ = ["LOOPS", "Endpoint", "ServeError", "prepare", "run_http", "run_stdio"]
+
+LOOPS: Final = ("trio", "asyncio")
+EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})
+
+Serve = Callable[[], Awaitable[None]]
+
+
+class ServeError(Exception):
+    """The server cannot run here; the message says why and what to do."""
+
+
+@frozen(kw_only=True)
+class Endpoint:
+    """Where to listen, and for whom."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    path: str = "/mcp"
+    allowed_hosts: Sequence[str] = field(default=())
+    """More ``Host`` values than those of the loopback addresses and of ``host``; ``*`` for any."""
+    allowed_origins: Sequence[str] = field(default=())
+    """More ``Origin`` values than those of the loopback addresses; ``*`` for any."""
+
+
+def prepare(server: Server, *, ttl_ms: int | None, max_tasks: int | None) -> None:
+    """Put the command line's bounds, where given, in place of the server's own, and check its settings.
+
+    Raises :class:`ServeError` when no engine could be made with them.
+    """
+    limits = server.limits
+    server.limits = evolve(
+        limits,
+        ttl_ms=limits.ttl_ms if ttl_ms is None else ttl_ms,
+        tasks=limits.tasks if max_tasks is None else max_tasks,
+        shutdown_grace_ms=min(limits.shutdown_grace_ms, GRACE_MS),
+    )
+    try:
+        server.settings()
+    except (TypeError, ValueError) as error:
+        raise ServeError(f"The server is not set up right: {error}.") from error
+
+
+def run_http(server: Server, endpoint: Endpoint, *, loop: str) -> None:
+    """Serve over HTTP until SIGTERM or SIGINT. Raises :class:`ServeError`."""
+    serve_http = _from_loop_module(loop, "serve_http")
+    listening = False
+
+    def ready(url: str) -> None:
+        nonlocal listening
+        listening = True
+        print(f"listening on {url}", file=sys.stderr, flush=True)
+
+    async def serve() -> None:
+        await serve_http(
+            server,
+            host=endpoint.host,
+            port=endpoint.port,
+            path=endpoint.path,
+            allowed_hosts=_hosts(endpoint),
+            allowed_origins=endpoint.allowed_origins,
+            ready=ready,
+        )
+
+    try:
+        _run(serve, loop=loop)
+    except OSError as error:
+        if listening:
+            raise
+        where = f"{endpoint.host} port {endpoint.port}"
+        raise ServeError(f"Cannot listen on {where}: {_reason(error)}.") from error
+
+
+def run_stdio(server: Server, *, loop: str) -> None:
+    """Serve over stdin and stdout until stdin ends, SIGTERM or SIGINT. Raises :class:`ServeError`."""
+    serve_stdio = _from_loop_module(loop, "serve_stdio")
+    _run(lambda: serve_stdio(server), loop=loop)
+
+
+def _hosts(endpoint: Endpoint) -> Sequence[str]:
+    """A server that listens on a name or address may be called by it; one that listens on all has no name."""
+    if endpoint.host in EVERY_ADDRESS:
+        return endpoint.allowed_hosts
+    name = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return [*endpoint.allowed_hosts, f"{name}:*"]
+
+
+def _reason(error: OSError) -> str:
+    """Say it in the system's own words: those of asyncio repeat the address."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
+
+
+def _from_loop_module(loop: str, name: str) -> Any:
+    """Import what is only there with the loop's extra."""
+    try:
+        return getattr(import_module(f"mcp_tasks_adapters.{loop}_h11"), name)
+    except ModuleNotFoundError as error:
+        if error.name not in {"trio", "h11"}:
+            raise
+        raise ServeError(
+            f"--loop {loop} needs {error.name}, which is not installed: pip install 'mcp-tasks-proto[{loop}]'"
+        ) from error
+
+
+def _run(serve: Serve, *, loop: str) -> None:
+    signals = StopSignals()
+    if loop == "trio":
+        _run_on_trio(serve, signals)
+    else:
+        _run_on_asyncio(serve, signals)
+
+
+def _run_on_trio(serve: Serve, signals: StopSignals) -> None:
+    import trio
+
+    async def main() -> None:
+        token = trio.lowlevel.current_trio_token()
+        with trio.CancelScope() as scope:
+            signals.on_stop(lambda: token.run_sync_soon(scope.cancel))
+            await serve()
+
+    trio.run(main)
+
+
+def _run_on_asyncio(serve: Serve, signals: StopSignals) -> None:
+    import asyncio
+
+    async def main() -> None:
+        loop, serving = asyncio.get_running_loop(), asyncio.ensure_future(serve())
+        signals.on_stop(lambda: loop.call_soon_threadsafe(serving.cancel))
+        try:
+            await serving
+        except asyncio.CancelledError:
+            if not signals.requested:
+                raise
+
+    asyncio.run(main())

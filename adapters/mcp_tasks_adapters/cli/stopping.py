@@ -1,0 +1,59 @@
+"""How a served process ends: on SIGTERM or SIGINT, in good order, within five seconds in any case."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Event, Thread
+from time import sleep
+from types import FrameType
+from typing import Final
+
+__all__ = ["GRACE_MS", "StopSignals"]
+
+GRACE_MS: Final = 3_000
+"""For streams and requests to end by themselves; the rest of the five seconds is for workers to stop."""
+LAST_RESORT_S: Final = 4.5
+
+
+class StopSignals:
+    """Listens for the signals that ask a process to end, from the moment it is made.
+
+    The first one calls what was given to :meth:`on_stop`. A process that is still there 4.5 seconds later is
+    held by a tool that does not heed cancellation; it is ended without that tool, with exit code 1.
+    """
+
+    def __init__(self) -> None:
+        self._asked = Event()
+        self._stop: Callable[[], object] = lambda: None
+        # It runs from the start: to start a thread in a signal handler may wait for the code interrupted.
+        Thread(target=self._last_resort, daemon=True).start()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._received)
+
+    @property
+    def requested(self) -> bool:
+        """Whether such a signal has come."""
+        return self._asked.is_set()
+
+    def on_stop(self, stop: Callable[[], object]) -> None:
+        """Call ``stop``, which must be safe within a signal handler, when asked to end, or now if we were."""
+        self._stop = stop
+        if self.requested:
+            stop()
+
+    def _received(self, number: int, frame: FrameType | None) -> None:
+        if self.requested:
+            return
+        self._asked.set()
+        with suppress(RuntimeError):  # the loop has ended already
+            self._stop()
+
+    def _last_resort(self) -> None:
+        self._asked.wait()
+        sleep(LAST_RESORT_S)
+        print("A tool did not stop when told to; ending without it.", file=sys.stderr, flush=True)
+        os._exit(1)

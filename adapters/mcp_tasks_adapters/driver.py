@@ -1,0 +1,495 @@
+"""The synchronous heart of every adapter: an engine, its store, its tools, on somebody's loop.
+
+The driver feeds inputs to the engine and carries out the effects. It does no I/O and never waits; a loop
+module gives it a :class:`Loop` to start coroutines on and one :class:`Channel` for each exchange.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from functools import partial
+from itertools import count
+from typing import Any, Protocol
+
+from attrs import define, field, frozen
+
+from mcp_tasks_adapters.admission import Admission
+from mcp_tasks_adapters.jobs import Errand
+from mcp_tasks_adapters.toolkit.calls import InputRequired, Request, TaskOffer, ToolCall
+from mcp_tasks_adapters.toolkit.outcomes import (
+    Ending,
+    Outcome,
+    describe,
+    run_request,
+    run_tool,
+    run_work,
+)
+from mcp_tasks_adapters.toolkit.server import Server
+from mcp_tasks_adapters.toolkit.tasks import Report, TaskContext
+from mcp_tasks_adapters.toolkit.tools import Tool
+from mcp_tasks_proto.effects import (
+    AcceptReport,
+    CancelReason,
+    Delete,
+    DeliverInput,
+    FindExpired,
+    Forward,
+    Load,
+    RejectReport,
+    Reply,
+    RequestCancel,
+    Save,
+    Send,
+    StartTool,
+    StartWork,
+    StopCall,
+)
+from mcp_tasks_proto.errors import ErrorObject, internal_error, invalid_params, limit_reached
+from mcp_tasks_proto.inputs import (
+    KEEP,
+    CallAskedInput,
+    CallBecameTask,
+    CallFailed,
+    CallNotified,
+    CallReturned,
+    ExchangeClosed,
+    HttpHead,
+    Input,
+    LoadFailed,
+    MessageReceived,
+    SaveFailed,
+    ShutdownStarted,
+    StoreInput,
+    StreamReady,
+    TimePassed,
+    ToolsChanged,
+    WorkAskedInput,
+    WorkCompleted,
+    WorkFailed,
+    WorkProgressed,
+    WorkStopped,
+)
+from mcp_tasks_proto.server import ServerEngine
+from mcp_tasks_proto.wire.jsonrpc import Notification, Response, error_message, parse_message
+
+__all__ = ["Channel", "Driver", "Event", "Job", "Loop", "RequestFacts", "Store", "StoreEffect"]
+
+StoreEffect = Load | Save | Delete | FindExpired
+
+_log = logging.getLogger("mcp_tasks_adapters")
+
+
+@frozen(kw_only=True)
+class RequestFacts:
+    """What a ``principal=`` or ``enabled=`` function may look at."""
+
+    transport: str
+    """``"http"`` or ``"stdio"``."""
+    headers: Mapping[str, str]
+    """HTTP headers, names in lower case; empty on stdio."""
+    peer: str | None = None
+    """The peer's address, where there is one."""
+
+
+class Event(Protocol):
+    """A one-shot flag: ``trio.Event`` and ``asyncio.Event`` both are one."""
+
+    def set(self) -> None: ...
+    def is_set(self) -> bool: ...
+    async def wait(self) -> Any: ...
+
+
+class Job(Protocol):
+    """A coroutine that was started."""
+
+    def cancel(self) -> None:
+        """Cancel it, the loop's own way. Harmless once it has ended; may be called twice."""
+
+
+class Loop(Protocol):
+    """What the driver needs of an event loop."""
+
+    def now_ms(self) -> int:
+        """Unix milliseconds."""
+
+    def spawn(self, run: Callable[[], Awaitable[None]]) -> Job:
+        """Start ``run`` soon, in the caller's nursery or task group. ``run`` handles its own errors."""
+
+    def event(self) -> Event:
+        """Return a new event."""
+
+    def wake_at(self, deadline_ms: int | None) -> None:
+        """Call ``driver.wake()`` at that time; replaces what was asked for before; ``None``: never.
+
+        A time in the past means soon: never from within this call.
+        """
+
+    async def checkpoint(self) -> None:
+        """Let others run once: ``trio.lowlevel.checkpoint()``, ``asyncio.sleep(0)``."""
+
+
+class Channel(Protocol):
+    """The way back to the peer for one exchange. Neither method waits or raises."""
+
+    def reply(
+        self, message: dict[str, Any] | None, http_status: int, headers: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        """Send the last message; ``None``: none, as for a notification.
+
+        ``headers`` are HTTP headers to add, names in lower case (``www-authenticate`` beside a 401); a
+        transport that has no status and headers leaves both out.
+        """
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a notification on the stream; call ``driver.ready(exchange)`` when it has left."""
+
+
+class Store(Protocol):
+    """Where records are kept. See ``stores/contract.md``."""
+
+    def submit(self, effect: StoreEffect, answer: Callable[[StoreInput], None]) -> None:
+        """Carry out ``effect`` and call ``answer`` exactly once, now or later, on the loop's thread."""
+
+
+@define(eq=False)
+class _Call:
+    """A handler at work, or the offer it made, which waits until the task is durable."""
+
+    tool: Tool | None = None
+    arguments: Mapping[str, Any] = field(factory=dict)
+    errand: Errand[Outcome] | None = None
+    offer: TaskOffer | None = None
+
+
+@define(eq=False)
+class _Worker:
+    """The work of a task."""
+
+    context: TaskContext
+    errand: Errand[Ending] | None = None
+
+
+class Driver:
+    """Runs one server on one loop.
+
+    Everything here happens on the loop's thread. A store may answer, a channel report and a handler start
+    within the very call that set it off: what they say waits in an inbox, so that the engine takes one input
+    at a time.
+
+    What goes wrong in a tool, a handler or a store is contained: logged without payloads (SEC.2) and answered
+    to those whom it concerns (LIM.3).
+    """
+
+    def __init__(self, server: Server, *, store: Store, loop: Loop) -> None:
+        """Make an engine for ``server`` as it is declared now. ``store`` and ``loop`` may be used at once."""
+        self._limits = server.limits
+        self._tools = dict(server.tools)
+        self._handlers = dict(server.handlers)
+        self._store = store
+        self._loop = loop
+        self._engine = ServerEngine(settings=server.settings(), tools=server.declarations())
+        self._admission: Admission | None = None
+        if server.principal is not None or server.enabled is not None:
+            self._admission = Admission(server, loop, admit=self.feed, refuse=self._refuse)
+        self._exchanges = count(1)
+        self._channels: dict[Hashable, Channel] = {}
+        self._calls: dict[Hashable, _Call] = {}
+        self._workers: dict[str, _Worker] = {}
+        self._stopping = False
+        self._inbox: deque[Input] = deque()
+        self._feeding = False
+        self._deadline: int | None = None
+        self._actions: dict[type, Callable[[Any], None]] = {
+            Reply: self._reply,
+            Send: self._send,
+            StartTool: self._start_tool,
+            Forward: self._forward,
+            StopCall: self._stop_call,
+            StartWork: self._start_work,
+            DeliverInput: self._deliver_input,
+            RequestCancel: self._request_cancel,
+            AcceptReport: self._accept_report,
+            RejectReport: self._reject_report,
+            Load: self._ask_store,
+            Save: self._ask_store,
+            Delete: self._ask_store,
+            FindExpired: self._ask_store,
+        }
+        self._unwatch_tools = server.watch_tools(lambda: self._tools_changed(server))
+        # Nothing is due yet, but the engine wants to look for what expired while nobody was there.
+        self.feed(TimePassed())
+
+    def _tools_changed(self, server: Server) -> None:
+        self._tools = dict(server.tools)
+        self.feed(ToolsChanged(server.declarations()))
+
+    # -- for the loop module -------------------------------------------------------------------------------
+
+    def receive(
+        self,
+        message: Any,
+        channel: Channel,
+        *,
+        facts: RequestFacts,
+        connection: Hashable | None = None,
+        http: HttpHead | None = None,
+    ) -> int:
+        """Take in a parsed JSON value; return the exchange it opened.
+
+        The reply may come before this returns. ``connection`` names the shared channel of stdio; over HTTP it
+        is ``None`` and ``http`` is given.
+        """
+        exchange = next(self._exchanges)
+        self._channels[exchange] = channel
+        received = MessageReceived(exchange=exchange, message=message, connection=connection, http=http)
+        if self._admission is None:
+            self.feed(received)
+        else:
+            self._admission.ask(received, facts)
+        return exchange
+
+    def closed(self, exchange: int) -> None:
+        """The peer of this exchange is gone. Harmless after its reply."""
+        if self._channels.pop(exchange, None) is None:
+            return
+        if self._admission is not None and self._admission.cancel(exchange):
+            return
+        self._drop_call(exchange)
+        self.feed(ExchangeClosed(exchange))
+
+    def ready(self, exchange: int) -> None:
+        """What was sent on this exchange's stream has been written. Harmless after its reply."""
+        if exchange in self._channels:
+            self.feed(StreamReady(exchange))
+
+    def wake(self) -> None:
+        """The time asked for by ``Loop.wake_at`` has come."""
+        self._deadline = None
+        self.feed(TimePassed())
+
+    def shutdown(self) -> None:
+        """End the listen streams gracefully and refuse new requests."""
+        self.feed(ShutdownStarted())
+
+    def stop_work(self) -> None:
+        """Cancel every handler and worker; called when the loop is about to end."""
+        self._stopping = True
+        self._unwatch_tools()
+        if self._admission is not None:
+            self._admission.cancel_all()
+        for exchange, call in list(self._calls.items()):
+            if call.offer is None:
+                self._call_ended(exchange, _stopping())
+        for worker in list(self._workers.values()):
+            self._stop_worker(worker, record_gone=False)
+
+    def feed(self, fact: Input) -> None:
+        """Hand a fact to the engine, now or when it is done with those before, and do what it says.
+
+        For facts that no other method tells: ``RecordChanged`` and ``RecordRemoved`` from a store that is
+        shared with other nodes, or ``TtlChanged``.
+        """
+        inbox = self._inbox
+        inbox.append(fact)
+        if self._feeding:
+            return
+        self._feeding = True
+        try:
+            while inbox:
+                self._step(inbox.popleft())
+        finally:
+            self._feeding = False
+
+    def _step(self, fact: Input) -> None:
+        try:
+            step = self._engine.handle(fact, now=self._loop.now_ms())
+        except Exception as error:
+            self._contain(fact, error)
+            return
+        for effect in step.effects:
+            self._actions[type(effect)](effect)
+        if step.deadline != self._deadline:
+            self._deadline = step.deadline
+            self._loop.wake_at(step.deadline)
+
+    def _contain(self, fact: Input, error: Exception) -> None:
+        """The engine did not take ``fact``; nobody shall wait in vain for what comes of it."""
+        _log.error("the engine did not take %s: %s", type(fact).__name__, describe(error))
+        match fact:
+            case MessageReceived():
+                failed = internal_error("the request could not be handled")
+                self._refuse(fact, failed, failed.http_status)
+                self.feed(ExchangeClosed(fact.exchange))
+            case CallReturned() | CallAskedInput() | CallBecameTask():
+                self._drop_call(fact.exchange)
+                failed = internal_error("the handler's answer cannot be sent")
+                self.feed(CallFailed(fact.exchange, failed))
+            case WorkProgressed() | WorkAskedInput() if isinstance(fact.token, Report):
+                fact.token.settle("the engine cannot take it")
+
+    # -- to the peer ---------------------------------------------------------------------------------------
+
+    def _reply(self, reply: Reply) -> None:
+        channel = self._channels.pop(reply.exchange, None)
+        if channel is not None:
+            channel.reply(reply.message, reply.http_status)
+        # An offer outlives the reply that carries the handle, but not an error: then there will be no task.
+        if self._calls and reply.message is not None and "error" in reply.message:
+            self._drop_call(reply.exchange)
+
+    def _send(self, send: Send) -> None:
+        channel = self._channels.get(send.exchange)
+        if channel is not None:
+            channel.send(send.message)
+
+    def _refuse(
+        self,
+        received: MessageReceived,
+        error: ErrorObject,
+        http_status: int,
+        headers: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """Answer a message that the engine has not seen, or could not handle."""
+        channel = self._channels.pop(received.exchange, None)
+        if channel is None:
+            return
+        message = parse_message(received.message)
+        if isinstance(message, Notification):
+            channel.reply(None, http_status, headers)
+        else:
+            request_id = None if isinstance(message, Response) else message.id
+            channel.reply(error_message(request_id, error), http_status, headers)
+
+    # -- to handlers ---------------------------------------------------------------------------------------
+
+    def _start_tool(self, start: StartTool) -> None:
+        tool = self._tools.get(start.tool)
+        if tool is None:  # withdrawn since the engine looked
+            self.feed(CallFailed(start.exchange, invalid_params(f"unknown tool: {start.tool}")))
+            return
+        call = ToolCall(start, self._notify)
+        self._start_call(start.exchange, _Call(tool, call.arguments), partial(run_tool, tool, call))
+
+    def _forward(self, forward: Forward) -> None:
+        request = Request(forward, self._notify)
+        run = partial(run_request, self._handlers[forward.method], request, forward.method)
+        self._start_call(forward.exchange, _Call(), run)
+
+    def _start_call(self, exchange: Hashable, call: _Call, run: Callable[[], Awaitable[Outcome]]) -> None:
+        self._calls[exchange] = call
+        if self._stopping:
+            self._call_ended(exchange, _stopping())
+        else:
+            call.errand = Errand(self._loop, run, partial(self._call_ended, exchange))
+
+    async def _notify(self, exchange: Hashable, method: str, params: Mapping[str, Any]) -> None:
+        call = self._calls.get(exchange)
+        if call is not None and call.offer is None:
+            self.feed(CallNotified(exchange, method, params))
+        await self._loop.checkpoint()
+
+    def _call_ended(self, exchange: Hashable, outcome: Outcome | None) -> None:
+        call = self._calls.get(exchange)
+        if call is None:
+            return  # nobody waits for it any more
+        if isinstance(outcome, TaskOffer) and len(self._workers) >= self._limits.workers:
+            # The engine counts live tasks; work that outstays its cancellation takes a place as well.
+            outcome = limit_reached("workers")
+        if isinstance(outcome, TaskOffer):
+            call.offer = outcome
+            self.feed(_became_task(exchange, outcome))
+            return
+        self._drop_call(exchange)
+        if outcome is None:
+            outcome = internal_error("the handler stopped without an answer")
+        if isinstance(outcome, ErrorObject):
+            self.feed(CallFailed(exchange, outcome))
+        elif isinstance(outcome, InputRequired):
+            self.feed(CallAskedInput(exchange, outcome.requests, outcome.state))
+        else:
+            self.feed(CallReturned(exchange, outcome))
+
+    def _stop_call(self, stop: StopCall) -> None:
+        self._channels.pop(stop.exchange, None)
+        self._drop_call(stop.exchange)
+
+    def _drop_call(self, exchange: Hashable) -> None:
+        call = self._calls.pop(exchange, None)
+        if call is not None and call.errand is not None:
+            call.errand.cancel()
+
+    # -- to workers ----------------------------------------------------------------------------------------
+
+    def _start_work(self, start: StartWork) -> None:
+        call = self._calls.pop(start.exchange, None)
+        if call is None or call.tool is None or call.offer is None or self._stopping:
+            # The caller has just gone away, and the offer with it; or the server has no more time.
+            self._work_stopped(start.task_id)
+            return
+        context = TaskContext(start.task_id, call.arguments, feed=self.feed, loop=self._loop)
+        worker = self._workers[start.task_id] = _Worker(context)
+        run = partial(run_work, call.tool, call.offer.run, context)
+        worker.errand = Errand(self._loop, run, partial(self._work_ended, start.task_id))
+
+    def _work_ended(self, task_id: str, ending: Ending | None) -> None:
+        self._workers.pop(task_id).context.over()
+        if ending is None:
+            self._work_stopped(task_id)
+        elif isinstance(ending, ErrorObject):
+            self.feed(WorkFailed(task_id=task_id, token=Report(), error=ending))
+        else:
+            self.feed(WorkCompleted(task_id=task_id, token=Report(), result=ending))
+
+    def _work_stopped(self, task_id: str) -> None:
+        message = "The server stopped before the work was done." if self._stopping else KEEP
+        self.feed(WorkStopped(task_id=task_id, token=Report(), status_message=message))
+
+    def _deliver_input(self, deliver: DeliverInput) -> None:
+        worker = self._workers.get(deliver.task_id)
+        if worker is not None:
+            worker.context.take_answers(deliver.answers)
+
+    def _request_cancel(self, request: RequestCancel) -> None:
+        worker = self._workers.get(request.task_id)
+        if worker is not None:
+            self._stop_worker(worker, record_gone=request.reason is not CancelReason.REQUESTED)
+
+    def _stop_worker(self, worker: _Worker, *, record_gone: bool) -> None:
+        worker.context.told_to_stop(record_gone=record_gone)
+        if worker.errand is not None:
+            worker.errand.cancel()
+
+    def _accept_report(self, accept: AcceptReport) -> None:
+        if isinstance(accept.token, Report):
+            accept.token.settle(None)
+
+    def _reject_report(self, reject: RejectReport) -> None:
+        if isinstance(reject.token, Report):
+            reject.token.settle(reject.reason)
+
+    # -- to the store --------------------------------------------------------------------------------------
+
+    def _ask_store(self, effect: StoreEffect) -> None:
+        try:
+            self._store.submit(effect, self.feed)
+        except Exception as error:
+            _log.error("the store raised on %s: %s", type(effect).__name__, describe(error))
+            failed = LoadFailed if isinstance(effect, Load | FindExpired) else SaveFailed
+            self.feed(failed(effect.token))
+
+
+def _stopping() -> ErrorObject:
+    return internal_error("the server is stopping", reason="shutting_down")
+
+
+def _became_task(exchange: Hashable, offer: TaskOffer) -> CallBecameTask:
+    return CallBecameTask(
+        exchange=exchange,
+        task_id=secrets.token_urlsafe(24),  # 192 random bits (LIFE.6)
+        status_message=offer.status_message,
+        ttl_ms=offer.ttl_ms,
+        poll_interval_ms=offer.poll_interval_ms,
+    )

@@ -1,0 +1,419 @@
+"""One HTTP/1.1 connection of a server, without I/O: shared by every loop that speaks h11.
+
+A loop module owns the socket and the timers. It says what happened, then does what the connection wants:
+
+====================== ===========================================================================
+the loop says          when
+====================== ===========================================================================
+``receive(data, now)`` bytes came, or ``b""``: the peer sends no more
+``take_output(now)``   it can write; ``written(now)`` follows when all it got has left
+``time_passed(now)``   ``deadline`` has come
+``stop(now)``          the server ends: this connection takes no further request
+``lost()``             the socket is gone, or is about to be closed
+====================== ===========================================================================
+
+After any of these, ``has_output``, ``wants_input``, ``half_closed``, ``closed`` and ``deadline`` may have
+changed; ``output_ready`` is called when there is output at any other time. ``now`` is the loop's own clock,
+in seconds.
+
+::
+
+    READING ---> ANSWERING ---> WRITING ---> READING ...
+       |                           |
+       '--- broken, too late ------+-------> LINGERING ---> CLOSED
+
+Requests are taken one at a time; pipelined ones wait as bytes, a bounded number of them, and are answered
+in order. A peer that ends its side while a request is being answered is gone: on HTTP a client cancels by
+closing its stream (CAN.7), and a half-closed stream looks the same as a closed one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from email.utils import formatdate
+from enum import Enum, auto
+from functools import lru_cache
+from http import HTTPStatus
+from http.client import responses
+from math import inf
+from typing import Any, Final
+
+import h11
+
+from mcp_tasks_adapters.http_endpoint import Headers, HttpEndpoint, over_limit, response_parts
+from mcp_tasks_proto.errors import ErrorObject, invalid_request, limit_reached
+from mcp_tasks_proto.inputs import HttpHead
+from mcp_tasks_proto.wire.http import STREAM_HEADERS, Refusal
+from mcp_tasks_proto.wire.jsonrpc import encode, error_message, message_too_large
+from mcp_tasks_proto.wire.sse import KEEP_ALIVE, encode_event
+
+__all__ = ["LINGER_SECONDS", "READ_BYTES", "HttpConnection", "busy_response"]
+
+READ_BYTES: Final = 64 * 1024
+"""How much a loop should read at a time, and how much of pipelined requests is kept before it stops."""
+
+LINGER_SECONDS: Final = 2.0
+"""How long what still comes is read and dropped after an answer that did not wait for the whole request.
+
+Closing at once would reset the connection, and the peer might never see the answer.
+"""
+
+WRITE_BYTES: Final = 256 * 1024
+"""How much is written at a time; a slow peer has ``Limits.write_timeout_ms`` for each such piece."""
+
+END: Final = h11.EndOfMessage()
+
+
+class Phase(Enum):
+    """Where a connection stands. Within ``READING``, ``_head`` tells whether the head is there."""
+
+    READING = auto()
+    ANSWERING = auto()
+    WRITING = auto()
+    LINGERING = auto()
+    CLOSED = auto()
+
+
+class HttpConnection:
+    """What happens between one client's bytes and the driver."""
+
+    def __init__(
+        self, endpoint: HttpEndpoint, *, peer: str | None, now: float, output_ready: Callable[[], None]
+    ) -> None:
+        self._endpoint = endpoint
+        self._limits = endpoint.limits
+        self._peer = peer
+        self._output_ready = output_ready
+        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=self._limits.header_bytes)
+        self._phase = Phase.READING
+        self._phase_deadline = now + self._limits.idle_timeout_ms / 1000
+        self._stopping = False
+        self._busy = False  # in a method that the loop called, and after which it looks for output
+        # input
+        self._unparsed = 0  # bytes that h11 was given since the last head or message ended
+        self._head_started = False
+        self._input_ended = False
+        self._is_head_request = False
+        self._head: HttpHead | Refusal | None = None
+        self._body = bytearray()
+        # the exchange
+        self._channel: _Channel | None = None
+        self._exchange: int | None = None
+        self._streaming = False
+        self._ready_is_due = False
+        # output
+        self._output: deque[bytes] = deque()
+        self._writing = False
+        self._write_deadline = inf
+
+    # -- what the loop looks at ------------------------------------------------------------------------
+
+    @property
+    def has_output(self) -> bool:
+        """Whether ``take_output`` would give something."""
+        return bool(self._output) and not self._writing
+
+    @property
+    def wants_input(self) -> bool:
+        """Whether to read. As long as that is so, a peer that goes away is noticed at once."""
+        if self._input_ended:
+            return False
+        return self._phase in _ALWAYS_READING or self._unparsed <= READ_BYTES
+
+    @property
+    def half_closed(self) -> bool:
+        """Whether to end this side of the connection once the output has left."""
+        return self._phase is Phase.LINGERING
+
+    @property
+    def closed(self) -> bool:
+        """Whether to close the connection now, whatever has not left."""
+        return self._phase is Phase.CLOSED
+
+    @property
+    def deadline(self) -> float:
+        """When to call ``time_passed``; infinity: never."""
+        return self._write_deadline if self._writing else self._phase_deadline
+
+    # -- what the loop says ----------------------------------------------------------------------------
+
+    def receive(self, data: bytes, now: float) -> None:
+        """Take in bytes from the peer; none at all: it will send no more."""
+        self._busy = True
+        if not data:
+            self._end_input(now)
+        elif self._phase is not Phase.LINGERING and self._phase is not Phase.CLOSED:
+            self._unparsed += len(data)
+            self._h11.receive_data(data)
+            if self._phase is Phase.READING:
+                self._read(now)
+        self._busy = False
+
+    def take_output(self, now: float) -> bytes:
+        """Return what to write next; empty: nothing, or what was taken before is still on its way."""
+        if self._writing or not self._output:
+            return b""
+        self._writing = True
+        self._write_deadline = now + self._limits.write_timeout_ms / 1000
+        data = self._output.popleft()
+        while self._output and len(data) + len(self._output[0]) <= WRITE_BYTES:
+            data += self._output.popleft()
+        return data
+
+    def written(self, now: float) -> None:
+        """Note that what ``take_output`` gave has left."""
+        self._writing = False
+        if self._output or self._phase is Phase.CLOSED:
+            return
+        self._busy = True
+        if self._phase is Phase.WRITING:
+            self._begin_next(now)
+        elif self._streaming:
+            self._phase_deadline = now + self._limits.keep_alive_ms / 1000
+            if self._ready_is_due and self._exchange is not None:
+                self._ready_is_due = False
+                self._endpoint.driver.ready(self._exchange)
+        self._busy = False
+
+    def time_passed(self, now: float) -> None:
+        """Do what is due at ``deadline``; harmless before it."""
+        if now < self.deadline:
+            return
+        if self._writing or self._phase is Phase.LINGERING:
+            self.lost()
+        elif self._phase is Phase.ANSWERING:
+            self._phase_deadline = inf  # until the comment has left
+            self._put(self._h11.send(h11.Data(data=KEEP_ALIVE)))
+        elif self._head is not None:
+            self._fail(HTTPStatus.REQUEST_TIMEOUT, over_limit("body_timeout_ms"))
+        elif self._head_started:
+            self._fail(HTTPStatus.REQUEST_TIMEOUT, over_limit("header_timeout_ms"))
+        else:
+            self.lost()
+
+    def stop(self, now: float) -> None:
+        """Take no further request; close at once if none has begun."""
+        self._stopping = True
+        if self._phase is Phase.READING and not self._head_started and not self._writing:
+            self.lost()
+
+    def lost(self) -> None:
+        """Give the connection up. The request under way, if there is one, loses its client."""
+        self._phase = Phase.CLOSED
+        self._phase_deadline = inf
+        self._channel = None
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            self._endpoint.driver.closed(exchange)
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    def _end_input(self, now: float) -> None:
+        self._input_ended = True
+        if self._phase is Phase.ANSWERING or self._phase is Phase.LINGERING:
+            self.lost()
+        else:
+            self._h11.receive_data(b"")
+            if self._phase is Phase.READING:
+                self._read(now)
+
+    def _read(self, now: float) -> None:
+        """Read on in the request, until it is complete or more bytes are needed."""
+        try:
+            while self._phase is Phase.READING:
+                event = self._h11.next_event()
+                if type(event) is h11.Data:
+                    self._take_body(event.data)
+                elif type(event) is h11.Request:
+                    self._take_head(event, now)
+                elif type(event) is h11.EndOfMessage:
+                    self._take_end()
+                elif event is h11.NEED_DATA:
+                    self._await_more(now)
+                    return
+                else:
+                    self.lost()
+        except h11.RemoteProtocolError as error:
+            self._refuse_broken(error.error_status_hint)
+
+    def _await_more(self, now: float) -> None:
+        if self._head is not None:
+            if self._h11.they_are_waiting_for_100_continue:
+                self._put(self._h11.send(h11.InformationalResponse(status_code=100, headers=[])))
+        elif self._unparsed and not self._head_started:
+            self._head_started = True
+            self._phase_deadline = now + self._limits.header_timeout_ms / 1000
+
+    def _take_head(self, request: h11.Request, now: float) -> None:
+        rest = len(self._h11.trailing_data[0])
+        size, self._unparsed = self._unparsed - rest, rest
+        self._head_started = True
+        self._is_head_request = request.method == b"HEAD"
+        self._phase_deadline = now + self._limits.body_timeout_ms / 1000
+        headers = list(request.headers)
+        names = {name for name, _ in headers}
+        if size > self._limits.header_bytes:
+            self._refuse_broken(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        elif b"transfer-encoding" in names and (b"content-length" in names or request.http_version < b"1.1"):
+            # Two ways to read where the body ends is how requests are smuggled.
+            self._refuse_broken(HTTPStatus.BAD_REQUEST)
+        else:
+            self._head = self._endpoint.check(request.method, request.target, headers)
+            if isinstance(self._head, Refusal) and (
+                self._head.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+                or self._h11.they_are_waiting_for_100_continue
+            ):
+                self._refuse(self._head)  # and never see the body
+
+    def _take_body(self, data: bytes) -> None:
+        self._body += data
+        if len(self._body) > self._limits.message_bytes:
+            self._refuse_long()
+
+    def _take_end(self) -> None:
+        self._unparsed = len(self._h11.trailing_data[0])
+        head, body, self._body = self._head, self._body, bytearray()
+        if isinstance(head, Refusal):
+            self._refuse(head)
+            return
+        assert head is not None  # a message ends after its head
+        self._phase = Phase.ANSWERING
+        self._phase_deadline = inf
+        self._channel = channel = _Channel(self)
+        exchange = self._endpoint.receive(head, body, channel, self._peer)
+        if self._channel is channel:
+            self._exchange = exchange
+            if self._input_ended:
+                self.lost()
+
+    def _begin_next(self, now: float) -> None:
+        """After an answer: on to the next request, or to the end."""
+        theirs = self._h11.their_state
+        if self._h11.our_state is h11.DONE and theirs is h11.DONE and not self._stopping:
+            self._h11.start_next_cycle()
+            self._head = None
+            self._head_started = self._is_head_request = False
+            self._streaming = self._ready_is_due = False
+            self._phase = Phase.READING
+            self._phase_deadline = now + self._limits.idle_timeout_ms / 1000
+            if self._unparsed or self._input_ended:
+                self._read(now)
+        elif self._input_ended or (theirs in (h11.DONE, h11.MUST_CLOSE) and not self._unparsed):
+            self.lost()
+        else:
+            self._phase = Phase.LINGERING
+            self._phase_deadline = now + LINGER_SECONDS
+
+    # -- answering -------------------------------------------------------------------------------------
+
+    def _reply(self, message: dict[str, Any] | None, http_status: int, headers: Headers) -> None:
+        self._channel = self._exchange = None
+        if self._streaming:
+            if message is not None:
+                self._put(self._h11.send(h11.Data(data=encode_event(encode(message)))))
+            self._put(self._h11.send(END))
+            self._phase = Phase.WRITING
+        else:
+            self._answer(http_status, message, headers)
+        self._announce_output()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        if not self._streaming:
+            self._streaming = True
+            self._put(self._h11.send(self._response(HTTPStatus.OK, STREAM_HEADERS, None)))
+        self._ready_is_due = True
+        self._put(self._h11.send(h11.Data(data=encode_event(encode(message)))))
+        self._announce_output()
+
+    def _announce_output(self) -> None:
+        if not self._busy:
+            self._output_ready()
+
+    def _refuse(self, refusal: Refusal) -> None:
+        message = None if refusal.error is None else error_message(None, refusal.error)
+        self._answer(refusal.status, message, refusal.headers)
+
+    def _refuse_long(self) -> None:
+        """Answer without waiting for the end of a body that is too long."""
+        if isinstance(self._head, Refusal):
+            self._refuse(self._head)
+        else:
+            self._fail(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message_too_large(self._limits).error)
+
+    def _refuse_broken(self, status: int) -> None:
+        """Answer what is not a request, or not one that can be read."""
+        if status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE and self._head is None:
+            self._fail(status, over_limit("header_bytes"))
+        elif status == HTTPStatus.NOT_IMPLEMENTED:
+            self._fail(status, invalid_request("the only transfer coding served is chunked"))
+        else:
+            self._fail(HTTPStatus.BAD_REQUEST, invalid_request("this is not well-formed HTTP/1.1"))
+
+    def _fail(self, status: int, error: ErrorObject) -> None:
+        """Answer with an error of the transport's own."""
+        self._answer(status, error_message(None, error), ())
+
+    def _answer(self, status: int, message: Mapping[str, Any] | None, more: Headers) -> None:
+        """Send a whole response."""
+        headers, body = response_parts(message, more)
+        data = self._h11.send(self._response(status, headers, len(body)))
+        if body and not self._is_head_request:
+            data += self._h11.send(h11.Data(data=body))
+        self._put(data + self._h11.send(END))
+        self._body.clear()
+        self._phase = Phase.WRITING
+        self._phase_deadline = inf
+
+    def _response(self, status: int, headers: Headers, length: int | None) -> h11.Response:
+        closing = self._stopping or self._h11.their_state is not h11.DONE
+        return _response(status, headers, length, closing, self._endpoint.now_ms() // 1000)
+
+    def _put(self, data: bytes) -> None:
+        if len(data) <= WRITE_BYTES:
+            self._output.append(data)
+        else:
+            self._output.extend(data[at : at + WRITE_BYTES] for at in range(0, len(data), WRITE_BYTES))
+
+
+_ALWAYS_READING: Final = frozenset({Phase.READING, Phase.LINGERING})
+
+
+@lru_cache(maxsize=256)
+def _response(status: int, headers: Headers, length: int | None, closing: bool, second: int) -> h11.Response:
+    """Return the head of a response; h11 checks every header of a new one, and most of them recur."""
+    fields = [("date", formatdate(second, usegmt=True)), *headers]
+    if length is not None:
+        fields.append(("content-length", str(length)))
+    if closing:
+        fields.append(("connection", "close"))
+    return h11.Response(status_code=status, reason=responses.get(status, ""), headers=fields)
+
+
+def busy_response(now_ms: int) -> bytes:
+    """Return what a client is told when there are too many connections (LIM.3)."""
+    connection = h11.Connection(h11.SERVER)
+    headers, body = response_parts(error_message(None, limit_reached("connections")))
+    head = _response(HTTPStatus.SERVICE_UNAVAILABLE, headers, len(body), True, now_ms // 1000)
+    return connection.send(head) + connection.send(h11.Data(data=body))
+
+
+class _Channel:
+    """The way back for one exchange; what comes when the exchange is over is dropped."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: HttpConnection) -> None:
+        self._connection = connection
+
+    def reply(
+        self, message: dict[str, Any] | None, http_status: int, headers: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        """Send the last message."""
+        if self._connection._channel is self:
+            self._connection._reply(message, http_status, tuple(headers))
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a notification; the first one makes the response a stream."""
+        if self._connection._channel is self:
+            self._connection._send(message)

@@ -1,0 +1,91 @@
+"""Where HTTP requests, however they were read, become messages for the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from attrs import define, evolve
+
+from mcp_tasks_adapters.driver import Channel, Driver, RequestFacts
+from mcp_tasks_proto.errors import ErrorObject, RemoteProtocolError, invalid_request
+from mcp_tasks_proto.inputs import HttpHead
+from mcp_tasks_proto.limits import Limits
+from mcp_tasks_proto.wire.http import (
+    JSON_HEADERS,
+    LOOPBACK_HOSTS,
+    LOOPBACK_ORIGINS,
+    EndpointPolicy,
+    Refusal,
+    check_head,
+)
+from mcp_tasks_proto.wire.jsonrpc import decode, encode, error_message
+
+__all__ = ["Headers", "HttpEndpoint", "endpoint_policy", "endpoint_url", "over_limit", "response_parts"]
+
+Headers = tuple[tuple[str, str], ...]
+"""Response headers: names in lower case, and values."""
+
+
+@define(eq=False, kw_only=True)
+class HttpEndpoint:
+    """The MCP endpoint of one server."""
+
+    driver: Driver
+    policy: EndpointPolicy
+    limits: Limits
+    now_ms: Callable[[], int]
+    """Unix milliseconds, for the ``Date`` header."""
+
+    def check(
+        self, method: bytes | str, target: bytes | str, headers: Iterable[tuple[bytes, bytes]]
+    ) -> HttpHead | Refusal:
+        """Decide whether a request with this head may go on to its body (HTTP.1)."""
+        return check_head(method, target, headers, self.policy, self.limits)
+
+    def receive(
+        self, head: HttpHead, body: bytes | bytearray, channel: Channel, peer: str | None
+    ) -> int | None:
+        """Hand in a complete request; return its exchange, ``None`` when it was answered without one."""
+        try:
+            message = decode(body, self.limits)
+        except RemoteProtocolError as error:
+            channel.reply(error_message(error.request_id, error.error), error.error.http_status)
+            return None
+        facts = RequestFacts(transport="http", headers=head.headers, peer=peer)
+        return self.driver.receive(message, channel, facts=facts, http=head)
+
+
+def response_parts(message: Mapping[str, Any] | None, headers: Headers = ()) -> tuple[Headers, bytes]:
+    """Return the headers and the body of a response that is not a stream."""
+    if message is None:
+        return headers, b""
+    return (*JSON_HEADERS, *headers) if headers else JSON_HEADERS, encode(message)
+
+
+def over_limit(limit: str) -> ErrorObject:
+    """Return the error for a request that runs over a bound of its connection (LIM.3)."""
+    return evolve(invalid_request(f"over the server's limit ({limit})"), data={"reason": limit})
+
+
+def endpoint_policy(
+    path: str, allowed_hosts: Collection[str], allowed_origins: Collection[str]
+) -> EndpointPolicy:
+    """Return the policy that allows these hosts and origins beside this machine's own; ``*`` allows any."""
+    return EndpointPolicy(
+        path=path,
+        allowed_hosts=_with(allowed_hosts, LOOPBACK_HOSTS),
+        allowed_origins=_with(allowed_origins, LOOPBACK_ORIGINS),
+    )
+
+
+def _with(more: Collection[str], usual: frozenset[str]) -> frozenset[str] | None:
+    if isinstance(more, str):
+        raise TypeError("allowed hosts and origins are collections of strings")
+    return None if "*" in more else usual | {name.lower() for name in more}
+
+
+def endpoint_url(address: tuple[Any, ...], path: str) -> str:
+    """Return the URL of an endpoint on a listening socket with this address (IPv4 or IPv6)."""
+    host, port = address[:2]
+    return f"http://[{host}]:{port}{path}" if ":" in host else f"http://{host}:{port}{path}"

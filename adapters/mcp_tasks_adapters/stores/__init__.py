@@ -1,0 +1,5 @@
+"""Where task records are kept. The rules every store follows are in ``contract.md`` beside this file."""
+
+from mcp_tasks_adapters.stores.memory import MemoryStore
+
+__all__ = ["MemoryStore"]

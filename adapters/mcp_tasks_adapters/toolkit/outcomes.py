@@ -1,0 +1,131 @@
+"""Running an author's code: whatever it does, one outcome comes of it.
+
+=====================================  ======================  =============================
+the code                               of a call               of a task
+=====================================  ======================  =============================
+returns                                a result                ``completed``
+raises :class:`ToolError`              a result, ``isError``   ``completed``, ``isError``
+raises :class:`ProtocolError`          an error response       ``failed``
+raises anything else                   a result, ``isError``   ``completed``, ``isError``
+is cancelled                           nothing: raised on      nothing: raised on
+=====================================  ======================  =============================
+
+A handler of ``on_request`` has no ``isError``: anything but a :class:`ProtocolError` is -32603.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mcp_tasks_adapters.toolkit.calls import InputRequired, Request, TaskOffer, ToolCall, Work
+from mcp_tasks_adapters.toolkit.content import error_text
+from mcp_tasks_adapters.toolkit.errors import ProtocolError, ToolError
+from mcp_tasks_adapters.toolkit.tasks import TaskContext
+from mcp_tasks_adapters.toolkit.values import complete_result
+from mcp_tasks_proto.errors import ErrorObject, internal_error
+
+if TYPE_CHECKING:
+    from mcp_tasks_adapters.toolkit.tools import Tool
+
+__all__ = ["Ending", "Outcome", "describe", "run_request", "run_tool", "run_work"]
+
+Ending = dict[str, Any] | ErrorObject
+"""A result, or a protocol error."""
+Outcome = Ending | InputRequired | TaskOffer
+"""What may come of a call."""
+
+_Returned = TypeVar("_Returned")
+
+_log = logging.getLogger("mcp_tasks_adapters")
+
+
+async def run_tool(tool: Tool, call: ToolCall) -> Outcome:
+    """Run a tool's handler."""
+
+    async def run() -> Outcome:
+        problem = tool.argument_problem(call.arguments)
+        if problem is not None:
+            return error_text(f"The arguments do not fit the tool's input schema.\n{problem}")
+        returned = await tool.handler(call)
+        if isinstance(returned, TaskOffer | InputRequired):
+            return returned
+        return tool.result(returned)
+
+    return await _ending_of(run, lambda error: _tool_failure(error, tool.name))
+
+
+async def run_work(tool: Tool, work: Work, context: TaskContext) -> Ending:
+    """Run the work of a task."""
+
+    async def run() -> Ending:
+        return tool.result(await work(context))
+
+    return await _ending_of(run, lambda error: _tool_failure(error, tool.name))
+
+
+async def run_request(handler: Callable[[Request], Awaitable[Any]], request: Request, method: str) -> Outcome:
+    """Run a handler of ``on_request``."""
+
+    async def run() -> Outcome:
+        returned = await handler(request)
+        if isinstance(returned, InputRequired):
+            return returned
+        if not isinstance(returned, Mapping):
+            raise TypeError(f"a handler of {method} returns a result object, not {type(returned).__name__}")
+        return complete_result(returned)
+
+    return await _ending_of(run, lambda error: _request_failure(error, method))
+
+
+async def _ending_of(
+    run: Callable[[], Awaitable[_Returned]], failure: Callable[[BaseException], Ending]
+) -> _Returned | Ending:
+    """Await ``run``; make an ending of its errors, but raise on cancellation and its like."""
+    try:
+        return await run()
+    except (Exception, SystemExit) as error:
+        return failure(_unwrapped(error))
+    except BaseExceptionGroup as group:
+        errors, others = group.split((Exception, SystemExit))
+        if others is None:
+            return failure(_unwrapped(group))
+        if errors is not None:
+            _log.error("an error was lost in a cancellation: %s", describe(_unwrapped(errors)))
+        raise _unwrapped(others) from None
+
+
+def _unwrapped(error: BaseException) -> BaseException:
+    """Return the one exception of a group of one, as nurseries and task groups raise."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def _tool_failure(error: BaseException, tool: str) -> Ending:
+    if isinstance(error, ProtocolError):
+        return error.error
+    if isinstance(error, ToolError):
+        return error_text(_message(error))
+    _log.error("tool %s raised %s", tool, describe(error))
+    return error_text(f"{type(error).__name__}: {_message(error)}")
+
+
+def _request_failure(error: BaseException, method: str) -> Ending:
+    if isinstance(error, ProtocolError):
+        return error.error
+    _log.error("the handler of %s raised %s", method, describe(error))
+    return internal_error(f"the handler of {method} failed")
+
+
+def _message(error: BaseException) -> str:
+    """Return an exception's text; one that quotes a file name, say, may hold what UTF-8 cannot."""
+    return str(error).encode(errors="backslashreplace").decode()
+
+
+def describe(error: BaseException) -> str:
+    """Return an exception's type and where it came from. Its message may hold payloads, so it is left out."""
+    places = (f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__))
+    return " <- ".join([type(error).__name__, *reversed(list(places))])

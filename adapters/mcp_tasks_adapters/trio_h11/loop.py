@@ -1,0 +1,130 @@
+"""trio, as the driver and the servers of this package need it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from math import inf
+
+import trio
+
+from mcp_tasks_adapters.clock import unix_ms
+from mcp_tasks_adapters.driver import Driver, Job, Store
+from mcp_tasks_adapters.stores import MemoryStore
+from mcp_tasks_adapters.toolkit import Server
+
+__all__ = ["Alarm", "TrioLoop", "open_driver", "told_when_cancelled"]
+
+
+class Alarm:
+    """Calls ``ring`` at a time that can be moved as often as one likes.
+
+    ``ring`` returns when it wants to be called next. Moving the time to later costs nothing:
+    the alarm wakes at the earlier time, ``ring`` finds nothing due, and says when it will be.
+    """
+
+    def __init__(self, ring: Callable[[], float]) -> None:
+        self._ring = ring
+        self._nap = trio.CancelScope()
+
+    def move(self, when: float) -> None:
+        """Ring at ``when``, or earlier (trio time; infinity: never)."""
+        if when < self._nap.deadline:
+            self._nap.deadline = when
+
+    async def run(self) -> None:
+        """Ring, until cancelled."""
+        while True:
+            with self._nap:
+                await trio.sleep_forever()
+            self._nap = trio.CancelScope()
+            self.move(self._ring())
+
+
+class TrioLoop:
+    """The driver's :class:`~mcp_tasks_adapters.driver.Loop` in a nursery of the caller's."""
+
+    def __init__(self, nursery: trio.Nursery, now_ms: Callable[[], int]) -> None:
+        self.now_ms = now_ms
+        self._nursery = nursery
+        self._due_ms: int | None = None
+        self._wake: Callable[[], None] = lambda: None
+        self._alarm = Alarm(self._ring)
+
+    def start(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` at the times given to :meth:`wake_at`, as long as the nursery lives."""
+        self._wake = wake
+        self._nursery.start_soon(self._alarm.run)
+
+    def spawn(self, run: Callable[[], Awaitable[None]]) -> Job:
+        """Start ``run`` soon, in the nursery."""
+        scope = trio.CancelScope()
+        self._nursery.start_soon(_run_in, scope, run)
+        return scope
+
+    def event(self) -> trio.Event:
+        """Return a new event."""
+        return trio.Event()
+
+    async def checkpoint(self) -> None:
+        """Let others run once."""
+        await trio.lowlevel.checkpoint()
+
+    def wake_at(self, deadline_ms: int | None) -> None:
+        """Wake the driver at that Unix time; replaces what was asked for before."""
+        if deadline_ms != self._due_ms:
+            self._due_ms = deadline_ms
+            self._alarm.move(self._next())
+
+    def _ring(self) -> float:
+        if self._due_ms is not None and self.now_ms() >= self._due_ms:
+            self._due_ms = None
+            self._wake()
+        return self._next()
+
+    def _next(self) -> float:
+        if self._due_ms is None:
+            return inf
+        return trio.current_time() + max(0, self._due_ms - self.now_ms()) / 1000
+
+
+async def _run_in(scope: trio.CancelScope, run: Callable[[], Awaitable[None]]) -> None:
+    with scope:
+        await run()
+
+
+@asynccontextmanager
+async def open_driver(
+    server: Server, store: Store | None, now_ms: Callable[[], int] = unix_ms
+) -> AsyncIterator[Driver]:
+    """Run a driver for the length of the block; its handlers and workers are cancelled at the end."""
+    async with trio.open_nursery() as nursery:
+        loop = TrioLoop(nursery, now_ms)
+        driver = Driver(server, store=MemoryStore() if store is None else store, loop=loop)
+        loop.start(driver.wake)
+        try:
+            yield driver
+        finally:
+            driver.stop_work()
+            nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def told_when_cancelled() -> AsyncIterator[trio.Event]:
+    """Tell the block of a cancellation by an event, so that it can end in good order.
+
+    The cancellation takes effect at the end of the block.
+    """
+    async with trio.open_nursery() as nursery:
+        cancelled = trio.Event()
+        nursery.start_soon(_set_when_cancelled, cancelled)
+        with trio.CancelScope(shield=True):
+            yield cancelled
+        nursery.cancel_scope.cancel()
+
+
+async def _set_when_cancelled(event: trio.Event) -> None:
+    try:
+        await trio.sleep_forever()
+    finally:
+        event.set()

@@ -1,0 +1,244 @@
+"""Streamable HTTP on trio: sockets, timers and concurrency, and nothing that a protocol would decide.
+
+A connection is one task that reads, answers what can be answered at once, and writes. A second task is its
+alarm. Only when an answer comes later, from somebody else's task, does it get a third one, which writes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+
+import trio
+
+from mcp_tasks_adapters.clock import unix_ms
+from mcp_tasks_adapters.driver import Driver, Store
+from mcp_tasks_adapters.http_connection import READ_BYTES, HttpConnection, busy_response
+from mcp_tasks_adapters.http_endpoint import HttpEndpoint, endpoint_policy, endpoint_url
+from mcp_tasks_adapters.toolkit import Server
+from mcp_tasks_adapters.trio_h11.loop import Alarm, open_driver, told_when_cancelled
+from mcp_tasks_proto.limits import Limits
+from mcp_tasks_proto.wire.http import EndpointPolicy
+
+__all__ = ["HttpServer", "serve_http"]
+
+logger = logging.getLogger("mcp_tasks_adapters")
+
+
+async def serve_http(
+    server: Server,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    path: str = "/mcp",
+    store: Store | None = None,
+    allowed_hosts: Collection[str] = (),
+    allowed_origins: Collection[str] = (),
+    ready: Callable[[str], None] | None = None,
+    task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve over HTTP until cancelled.
+
+    Once it accepts connections, ``ready`` is called with its URL, which ``nursery.start`` returns as well.
+    Port 0 takes a free one. Without a ``store``, tasks are kept in memory. ``Host`` and ``Origin`` headers
+    must name this machine (``localhost`` or a loopback address) or one of ``allowed_hosts`` and
+    ``allowed_origins`` (HTTP.1), where ``example.com:*`` stands for every port, and ``*`` for everything.
+
+    When cancelled it accepts no more, ends listen streams with their result (SUB.4), and gives requests that
+    are being answered ``Limits.shutdown_grace_ms``. Then connections are closed and workers cancelled, and
+    when this returns nothing of it is left. Raises ``OSError`` when it cannot listen.
+    """
+    policy = endpoint_policy(path, allowed_hosts, allowed_origins)
+    listeners = await trio.open_tcp_listeners(port, host=host)
+    url = endpoint_url(listeners[0].socket.getsockname(), path)
+    async with (
+        told_when_cancelled() as cancelled,
+        open_driver(server, store) as driver,
+        trio.open_nursery() as nursery,
+    ):
+        http = HttpServer(driver, policy=policy, limits=server.limits)
+        accepting = trio.CancelScope()
+        nursery.start_soon(_accept, accepting, http, listeners, nursery)
+        if ready is not None:
+            ready(url)
+        task_status.started(url)
+        await cancelled.wait()
+        accepting.cancel()
+        await http.close()
+
+
+async def _accept(
+    scope: trio.CancelScope, http: HttpServer, listeners: list[trio.SocketListener], nursery: trio.Nursery
+) -> None:
+    with scope:
+        await trio.serve_listeners(http.serve_stream, listeners, handler_nursery=nursery)
+
+
+class HttpServer:
+    """The endpoint of one server, for streams that come from anywhere: see :meth:`serve_stream`.
+
+    ``now_ms`` is Unix milliseconds.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        *,
+        policy: EndpointPolicy,
+        limits: Limits,
+        now_ms: Callable[[], int] = unix_ms,
+    ) -> None:
+        self._endpoint = HttpEndpoint(driver=driver, policy=policy, limits=limits, now_ms=now_ms)
+        self._open: set[_Connection] = set()
+        self._stopping = False
+        self._left = trio.lowlevel.ParkingLot()
+
+    async def serve_stream(self, stream: trio.abc.Stream) -> None:
+        """Serve one connection, from its first byte to its end; the stream is closed then."""
+        if self._stopping or len(self._open) >= self._endpoint.limits.connections:
+            await self._turn_away(stream)
+            return
+        connection = _Connection(self._endpoint, stream)
+        self._open.add(connection)
+        try:
+            await connection.run()
+        except Exception:
+            logger.exception("a connection was closed because of an error in this server")
+        finally:
+            self._open.discard(connection)
+            self._left.unpark_all()
+
+    async def close(self) -> None:
+        """Let what is under way end by itself, for ``Limits.shutdown_grace_ms``; then cut it short.
+
+        When this returns every connection has ended. The driver takes no further requests.
+        """
+        self._stopping = True
+        self._endpoint.driver.shutdown()
+        for connection in list(self._open):
+            connection.stop()
+        with trio.move_on_after(self._endpoint.limits.shutdown_grace_ms / 1000):
+            await self._all_left()
+        for connection in list(self._open):
+            connection.cancel()
+        await self._all_left()
+
+    async def _all_left(self) -> None:
+        while self._open:
+            await self._left.park()
+
+    async def _turn_away(self, stream: trio.abc.Stream) -> None:
+        async with stream:
+            with trio.move_on_after(self._endpoint.limits.write_timeout_ms / 1000), _broken_is_normal():
+                await stream.send_all(busy_response(self._endpoint.now_ms()))
+
+
+class _Connection:
+    """One stream and the tasks around it."""
+
+    _nursery: trio.Nursery
+
+    def __init__(self, endpoint: HttpEndpoint, stream: trio.abc.Stream) -> None:
+        self._stream = stream
+        self._http = HttpConnection(
+            endpoint, peer=_peer(stream), now=trio.current_time(), output_ready=self._settle
+        )
+        self._alarm = Alarm(self._ring)
+        self._alarm.move(self._http.deadline)
+        self._has_writer = False
+        self._writer = trio.lowlevel.ParkingLot()
+        self._reader = trio.lowlevel.ParkingLot()
+        self._flushing = False
+        self._half_closed = False
+
+    async def run(self) -> None:
+        """Serve the connection until it ends, then close the stream."""
+        try:
+            async with trio.open_nursery() as self._nursery:
+                self._nursery.start_soon(self._alarm.run)
+                with _broken_is_normal():
+                    await self._read()
+                self._nursery.cancel_scope.cancel()
+        finally:
+            self._http.lost()
+            await trio.aclose_forcefully(self._stream)
+
+    def stop(self) -> None:
+        """Take no further request."""
+        self._http.stop(trio.current_time())
+        self._settle()
+
+    def cancel(self) -> None:
+        """Close it now."""
+        self._nursery.cancel_scope.cancel()
+
+    async def _read(self) -> None:
+        while True:
+            await self._flush()
+            if self._http.closed:
+                return
+            if not self._http.wants_input:
+                await self._reader.park()
+                continue
+            data = await self._stream.receive_some(READ_BYTES)
+            self._http.receive(bytes(data), trio.current_time())
+
+    async def _write(self) -> None:
+        with _broken_is_normal():
+            while True:
+                await self._flush()
+                if self._http.closed:
+                    break
+                self._reader.unpark()
+                await self._writer.park()
+        self._nursery.cancel_scope.cancel()
+
+    async def _flush(self) -> None:
+        """Write what there is; whoever is at it already takes the rest along."""
+        if self._flushing:
+            return
+        self._flushing = True
+        while data := self._http.take_output(trio.current_time()):
+            self._alarm.move(self._http.deadline)
+            await self._stream.send_all(data)
+            self._http.written(trio.current_time())
+        if self._http.half_closed and not self._half_closed:
+            self._half_closed = True
+            if isinstance(self._stream, trio.abc.HalfCloseableStream):
+                await self._stream.send_eof()
+        self._flushing = False
+        self._alarm.move(self._http.deadline)
+
+    def _ring(self) -> float:
+        self._http.time_passed(trio.current_time())
+        self._settle()
+        return self._http.deadline
+
+    def _settle(self) -> None:
+        """Something happened outside the tasks that read and write: let them see it."""
+        if self._http.closed:
+            self._nursery.cancel_scope.cancel()
+        elif self._http.has_output:
+            if not self._has_writer:
+                self._has_writer = True
+                self._nursery.start_soon(self._write)
+            self._writer.unpark()
+
+
+@contextmanager
+def _broken_is_normal() -> Iterator[None]:
+    """A peer that resets the connection is nothing unusual."""
+    with suppress(trio.BrokenResourceError):
+        yield
+
+
+def _peer(stream: trio.abc.Stream) -> str | None:
+    """Return the address of the other end, where there is one."""
+    if not isinstance(stream, trio.SocketStream):
+        return None
+    try:
+        name = stream.socket.getpeername()
+    except OSError:
+        return None
+    return str(name[0]) if isinstance(name, tuple) else None

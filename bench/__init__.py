@@ -1,0 +1,1 @@
+"""Comparative benchmarks: each prints ratios measured in one run, on one machine, with both sides alive."""

@@ -1,0 +1,245 @@
+"""What an engine asks of its host: commands, in the imperative.
+
+A :class:`Step` is the answer to one input: the commands, to be carried out in order, and the time at
+which the engine wants to hear :class:`~mcp_tasks_proto.inputs.TimePassed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from enum import Enum
+from typing import Any
+
+from attrs import field, frozen
+
+from mcp_tasks_proto.records import TaskRecord
+
+__all__ = [
+    "AcceptReport",
+    "CancelReason",
+    "Delete",
+    "DeliverInput",
+    "Effect",
+    "FindExpired",
+    "Forward",
+    "InputAnswer",
+    "Load",
+    "Quota",
+    "RejectReport",
+    "Reply",
+    "RequestCancel",
+    "Save",
+    "Send",
+    "StartTool",
+    "StartWork",
+    "Step",
+    "StopCall",
+]
+
+
+# -- to the peer -------------------------------------------------------------------------------------
+
+
+@frozen
+class Reply:
+    """Send the last message of an exchange, which ends with it.
+
+    ``message`` is ``None`` for an accepted notification: HTTP answers an empty 202, stdio nothing.
+    On an exchange that has become a stream the message goes on it, and ``http_status`` has no use.
+    """
+
+    exchange: Hashable
+    message: dict[str, Any] | None
+    http_status: int
+
+
+@frozen
+class Send:
+    """Send a notification on the stream of an exchange, then report ``StreamReady``."""
+
+    exchange: Hashable
+    message: dict[str, Any]
+
+
+# -- to the code that answers requests ------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class StartTool:
+    """Run a tool's handler; its outcome comes back as one of the call inputs."""
+
+    exchange: Hashable
+    tool: str
+    arguments: Mapping[str, Any]
+    can_create_task: bool
+    """Whether ``CallBecameTask`` is allowed (NEG.5)."""
+    client_capabilities: Mapping[str, Any]
+    principal: str | None
+    answers: Mapping[str, Any] = field(factory=dict)
+    """Answers to what this call asked before (MRTR), by name; checked."""
+    state: Any = None
+    """What the handler gave as ``state`` then."""
+    params: Mapping[str, Any] = field(factory=dict)
+    """The request's params as they came, ``_meta`` and unknown fields included (WIRE.5)."""
+
+
+@frozen(kw_only=True)
+class Forward:
+    """Answer a method that the engine does not own; its outcome comes back as a call input."""
+
+    exchange: Hashable
+    method: str
+    params: Mapping[str, Any]
+    client_capabilities: Mapping[str, Any]
+    principal: str | None
+    answers: Mapping[str, Any] = field(factory=dict)
+    state: Any = None
+
+
+@frozen
+class StopCall:
+    """Stop the handler of this exchange: nobody waits for it any more. No outcome is expected."""
+
+    exchange: Hashable
+
+
+# -- to the workers -----------------------------------------------------------------------------------------
+
+
+@frozen
+class StartWork:
+    """The task is durable: start the work that the handler of ``exchange`` offered."""
+
+    exchange: Hashable
+    task_id: str
+
+
+@frozen
+class InputAnswer:
+    """One answer on its way to a worker, who asked for it as ``name`` in its question ``ask``."""
+
+    key: str
+    ask: str
+    name: str
+    response: Mapping[str, Any]
+
+
+@frozen
+class DeliverInput:
+    """Hand these answers to the worker. Each comes once."""
+
+    task_id: str
+    answers: tuple[InputAnswer, ...]
+
+
+class CancelReason(Enum):
+    """Why a worker is told to stop."""
+
+    REQUESTED = "requested"
+    EXPIRED = "expired"
+    ENDED = "ended"
+    """The task has ended, or its record is gone, without this worker."""
+
+    __hash__ = object.__hash__
+
+
+@frozen
+class RequestCancel:
+    """Tell the worker to stop. It is told once."""
+
+    task_id: str
+    reason: CancelReason
+
+
+@frozen
+class AcceptReport:
+    """The report with this token is durable (or was too late to matter)."""
+
+    token: Hashable
+
+
+@frozen
+class RejectReport:
+    """The report with this token was not taken; ``reason`` is a sentence for the tool's author."""
+
+    token: Hashable
+    reason: str
+
+
+# -- to the store ------------------------------------------------------------------------------------
+
+
+@frozen
+class Load:
+    """Answer with ``Loaded`` or ``LoadFailed``."""
+
+    task_id: str
+    token: Hashable
+
+
+@frozen(kw_only=True)
+class Quota:
+    """Refuse the save if, with it, the store would hold more than this (TTL.2)."""
+
+    tasks: int
+    tasks_per_principal: int
+    task_bytes: int
+
+
+@frozen
+class Save:
+    """Write ``record`` if the stored version is ``expected_version`` (``None``: there is none yet).
+
+    Answer with ``Saved``, ``SaveConflict``, ``SaveFailed`` or, when a quota is given, ``SaveRefused``.
+    """
+
+    record: TaskRecord
+    expected_version: int | None
+    token: Hashable
+    quota: Quota | None = None
+
+
+@frozen
+class Delete:
+    """Remove the record if its version is ``expected_version``; answered as ``Save`` is."""
+
+    task_id: str
+    expected_version: int
+    token: Hashable
+
+
+@frozen
+class FindExpired:
+    """Answer with ``ExpiredFound``: at most ``limit`` records that are expired at ``now_ms``, and the
+    earliest expiry among the records not returned. Or ``LoadFailed``."""
+
+    now_ms: int
+    limit: int
+    token: Hashable
+
+
+Effect = (
+    Reply
+    | Send
+    | StartTool
+    | Forward
+    | StopCall
+    | StartWork
+    | DeliverInput
+    | RequestCancel
+    | AcceptReport
+    | RejectReport
+    | Load
+    | Save
+    | Delete
+    | FindExpired
+)
+
+
+@frozen
+class Step:
+    """The engine's answer to one input."""
+
+    effects: tuple[Effect, ...] = ()
+    deadline: int | None = None
+    """Unix milliseconds at which to hand in ``TimePassed``; ``None``: no need."""

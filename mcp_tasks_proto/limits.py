@@ -1,0 +1,91 @@
+"""Every bound of the engines and their adapters, in one place, each with its unit.
+
+A name that ends in ``_ms`` is milliseconds, in ``_bytes`` is bytes; the rest are counts.
+"""
+
+from __future__ import annotations
+
+from attrs import field, frozen, validators
+
+__all__ = ["Limits"]
+
+
+def _positive(default: int) -> int:
+    return field(default=default, validator=[validators.instance_of(int), validators.gt(0)])
+
+
+@frozen(kw_only=True)
+class Limits:
+    """Bounds, as positive integers (``ValueError``/``TypeError`` otherwise). Contract LIM.3.
+
+    Hitting one is an error for the caller concerned (its ``data.reason`` is the field's name)
+    and disturbs nobody else.
+    """
+
+    # -- messages -------------------------------------------------------------------------
+    message_bytes: int = _positive(4 * 1024 * 1024)
+    """One JSON-RPC message, as UTF-8 (WIRE.2)."""
+    message_depth: int = _positive(64)
+    """Nesting of arrays and objects in one message (WIRE.2)."""
+    result_bytes: int = _positive(4 * 1024 * 1024)
+    """One result of a task, or one set of input requests that it makes."""
+
+    # -- tasks ----------------------------------------------------------------------------
+    tasks: int = _positive(100_000)
+    """Tasks kept, of every status (TTL.2)."""
+    tasks_per_principal: int = _positive(10_000)
+    """Tasks kept for one principal (TTL.2)."""
+    task_bytes: int = _positive(1024 * 1024 * 1024)
+    """Arguments, input requests, answers and results kept, all tasks together (TTL.2)."""
+    ttl_ms: int = _positive(3_600_000)
+    """Lifetime of a task whose tool names none."""
+    ttl_ceiling_ms: int | None = field(
+        default=None, validator=validators.optional([validators.instance_of(int), validators.gt(0)])
+    )
+    """Longest lifetime a tool may give; ``None``: any, unlimited included."""
+    poll_interval_ms: int = _positive(1000)
+    """Poll hint of a task whose tool names none."""
+    cancel_grace_ms: int = _positive(10_000)
+    """After a cancel, how long a worker may take to stop by itself (CAN.6)."""
+    input_keys: int = _positive(256)
+    """Input requests one task may make in its life."""
+    status_message_chars: int = _positive(4096)
+    """Longest status message; longer ones are cut."""
+    sweep_batch: int = _positive(256)
+    """Expired records removed in one go, so that sweeping never stalls requests."""
+
+    # -- what an engine holds ---------------------------------------------------------------
+    exchanges: int = _positive(4096)
+    """Requests awaiting their reply, listen streams included."""
+    streams: int = _positive(1024)
+    """Open listen streams."""
+    streams_per_principal: int = _positive(64)
+    """Open listen streams of one principal."""
+    stream_tasks: int = _positive(256)
+    """Task ids on one listen stream."""
+    workers: int = _positive(100_000)
+    """Workers running under one engine."""
+    save_attempts: int = _positive(64)
+    """Times one operation re-decides after a save conflict."""
+    request_state_ms: int = _positive(900_000)
+    """How long a sealed ``requestState`` is accepted (INP.4)."""
+    request_state_bytes: int = _positive(64 * 1024)
+    """Largest sealed ``requestState``."""
+
+    # -- connections (adapters) ---------------------------------------------------------------
+    connections: int = _positive(1024)
+    """TCP connections open at once."""
+    header_bytes: int = _positive(64 * 1024)
+    """An HTTP head: request line and headers."""
+    header_timeout_ms: int = _positive(10_000)
+    """From the first byte of an HTTP head to its last."""
+    body_timeout_ms: int = _positive(30_000)
+    """From the head of an HTTP request to the last byte of its body."""
+    idle_timeout_ms: int = _positive(75_000)
+    """A keep-alive connection without a request."""
+    write_timeout_ms: int = _positive(30_000)
+    """A peer that does not take what is written to it."""
+    keep_alive_ms: int = _positive(15_000)
+    """Between comments on a silent event stream."""
+    shutdown_grace_ms: int = _positive(3_000)
+    """For streams and requests to end by themselves when the server stops."""

@@ -1,0 +1,116 @@
+"""The stored task, as values. A host's store keeps them; no engine does.
+
+A record changes by being replaced: every engine decision makes a new one with the next
+:attr:`TaskRecord.version`, and the store accepts it only where the version before is still current
+(DESIGN 3, compare-and-set). Times are Unix milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import evolve, field, frozen
+
+from mcp_tasks_proto.errors import ErrorObject
+from mcp_tasks_proto.lifecycle import Status
+
+__all__ = ["InputEntry", "TaskRecord"]
+
+
+@frozen(kw_only=True)
+class InputEntry:
+    """One input request of a task, from the moment it is asked until the task ends (INP.1).
+
+    ``key`` is what the peer sees, unique for the task's life. ``name`` is what the tool called it and
+    ``ask`` the tool's call that made it, so that the answer finds its way back.
+    """
+
+    key: str
+    name: str
+    ask: str
+    request: Mapping[str, Any]
+    """The request as the peer sees it: ``{"method": …, "params": …}``."""
+    response: Mapping[str, Any] | None = None
+    """The peer's answer, verbatim; ``None`` until one came."""
+    withdrawn: bool = False
+    """The tool no longer waits for it."""
+
+    @property
+    def outstanding(self) -> bool:
+        """Whether an answer to it would still be taken."""
+        return self.response is None and not self.withdrawn
+
+
+@frozen(kw_only=True)
+class TaskRecord:
+    """Everything that is known of one task. What a peer sees of it is its *view*."""
+
+    task_id: str
+    version: int
+    """1 when created, one more with each save."""
+    principal: str | None
+    """Who owns it; ``None``: made by a caller without a principal, readable by such callers only (SEC.1)."""
+    tool: str
+    arguments: Mapping[str, Any] | None
+    """The call's arguments; dropped once the task has ended."""
+    client_capabilities: Mapping[str, Any]
+    """What the creating call declared: the kinds of input that may be asked (INP.2). Dropped likewise."""
+
+    status: Status
+    status_message: str | None = None
+    created_at_ms: int
+    last_updated_at_ms: int
+    ttl_ms: int | None
+    """Lifetime from creation; ``None``: unlimited."""
+    poll_interval_ms: int | None = None
+
+    inputs: tuple[InputEntry, ...] = ()
+    """Every input request ever made, in order; emptied once the task has ended."""
+    cancel_requested_at_ms: int | None = None
+    result: Mapping[str, Any] | None = None
+    """With ``completed`` only."""
+    error: ErrorObject | None = None
+    """With ``failed`` only."""
+
+    payload_bytes: int = 0
+    """Arguments, input requests, answers and result as JSON; counts against ``Limits.task_bytes``."""
+    extra: Mapping[str, Any] = field(factory=dict)
+    """Fields that a later version of this package wrote; carried along."""
+
+    @property
+    def expires_at_ms(self) -> int | None:
+        """From this moment on the task reads as unknown (TTL.1); ``None``: never."""
+        return None if self.ttl_ms is None else self.created_at_ms + self.ttl_ms
+
+    def expired(self, now: int) -> bool:
+        """Whether the task reads as unknown at ``now``."""
+        return self.ttl_ms is not None and now >= self.created_at_ms + self.ttl_ms
+
+    @property
+    def outstanding(self) -> tuple[InputEntry, ...]:
+        """The input requests that wait for an answer, oldest first."""
+        return tuple(entry for entry in self.inputs if entry.outstanding)
+
+    def changed(self, now: int, **changes: Any) -> TaskRecord:
+        """Return the next version of this record, with ``changes``.
+
+        ``last_updated_at_ms`` moves, and always forward, exactly when a field of the view differs (LIFE.5).
+        """
+        after: TaskRecord = evolve(self, version=self.version + 1, **changes)
+        if _seen(after) == _seen(self):
+            return after
+        return evolve(after, last_updated_at_ms=max(now, self.last_updated_at_ms + 1))
+
+
+def _seen(record: TaskRecord) -> tuple[object, ...]:
+    """Return what a peer can see of ``record``, but for its ``lastUpdatedAt``."""
+    return (
+        record.status,
+        record.status_message,
+        record.ttl_ms,
+        record.poll_interval_ms,
+        tuple(entry.key for entry in record.outstanding),
+        record.result,
+        record.error,
+    )

@@ -1,0 +1,80 @@
+"""What a requester is configured with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import field, frozen, validators
+
+from mcp_tasks_proto.vocabulary import MODERN_VERSION, TASKS_EXTENSION
+
+__all__ = ["RequesterLimits", "RequesterSettings"]
+
+
+def _positive(default: int) -> int:
+    return field(default=default, validator=[validators.instance_of(int), validators.gt(0)])
+
+
+@frozen(kw_only=True)
+class RequesterLimits:
+    """Bounds of a requester, as positive integers: milliseconds where a name ends in ``_ms``."""
+
+    calls: int = _positive(10_000)
+    """Calls under way."""
+    input_rounds: int = _positive(32)
+    """Rounds of input one request may ask for before its result (MRTR)."""
+    ledger_keys: int = _positive(1024)
+    """Input requests one task may make in its life."""
+    tool_pages: int = _positive(100)
+    """Pages of ``tools/list``."""
+    cached_results: int = _positive(256)
+    """Results kept for their ``ttlMs``."""
+    poll_interval_ms: int = _positive(1000)
+    """Between polls of a task whose server gives no usable hint."""
+    poll_floor_ms: int = _positive(100)
+    """Between polls of a task, whatever its server says."""
+    listening_poll_ms: int = _positive(30_000)
+    """Between polls of a task that a listen stream brings news of; the hint, if it is longer."""
+    first_backoff_ms: int = _positive(500)
+    """After the first failure of a request that may be repeated; doubled with each further one."""
+    last_backoff_ms: int = _positive(30_000)
+    """The longest of these pauses."""
+    cancel_attempts: int = _positive(5)
+    """Tries to tell a server of a cancellation that nobody waits for."""
+    request_timeout_ms: int = _positive(30_000)
+    """For an answer to anything but a tool call or a listen request."""
+    call_timeout_ms: int = _positive(300_000)
+    """For an answer to a tool call, from the last sign of life."""
+    listen_delay_ms: int = _positive(20)
+    """New tasks that come within this time share a listen stream."""
+    stream_tasks: int = _positive(128)
+    """Tasks on one listen stream."""
+
+
+@frozen(kw_only=True)
+class RequesterSettings:
+    """Who the requester is, and how it behaves toward one server and one authorization."""
+
+    name: str
+    version: str
+    endpoint: str
+    """The server's address, as it stands in saved references."""
+    capabilities: Mapping[str, Any] = field(factory=dict)
+    """Client capabilities to declare: the kinds of input somebody here can answer."""
+    tasks: bool = True
+    """Whether to declare the Tasks extension."""
+    listen: bool = True
+    """Whether to try ``subscriptions/listen`` before polling."""
+    mirror_arguments: bool = False
+    """Whether the transport has headers to mirror arguments into (HTTP.3)."""
+    versions: tuple[str, ...] = (MODERN_VERSION,)
+    """Protocol versions spoken here, the best first."""
+    limits: RequesterLimits = field(factory=RequesterLimits)
+
+    def declared(self) -> dict[str, Any]:
+        """Return the capabilities that every request of this requester declares."""
+        declared = dict(self.capabilities)
+        if self.tasks:
+            declared["extensions"] = {**declared.get("extensions", {}), TASKS_EXTENSION: {}}
+        return declared

@@ -1,0 +1,108 @@
+"""What the engine's own methods answer, as pure functions of the settings and one request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from mcp_tasks_proto.errors import ErrorObject, LocalProtocolError, invalid_params, invalid_request
+from mcp_tasks_proto.input_requests import check_response
+from mcp_tasks_proto.request_state import open_state
+from mcp_tasks_proto.server.reports import copied
+from mcp_tasks_proto.settings import ServerSettings, ToolDeclaration
+from mcp_tasks_proto.vocabulary import TASKS_EXTENSION
+from mcp_tasks_proto.wire.jsonrpc import Request
+
+__all__ = ["INPUT_METHODS", "GivenInput", "discover", "list_tools", "read_input"]
+
+INPUT_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""The methods that may be answered with ``input_required`` (core, "Multi Round-Trip Requests")."""
+
+
+def discover(settings: ServerSettings, *, tasks_enabled: bool) -> dict[str, Any]:
+    """Return the result of ``server/discover`` (NEG.9)."""
+    capabilities: dict[str, Any] = {"tools": {"listChanged": True}, **settings.capabilities}
+    if tasks_enabled:
+        capabilities["extensions"] = {**capabilities.get("extensions", {}), TASKS_EXTENSION: {}}
+    result: dict[str, Any] = {
+        "supportedVersions": list(settings.versions),
+        "capabilities": capabilities,
+        "ttlMs": settings.discovery_ttl_ms,
+        "cacheScope": settings.cache_scope,
+    }
+    if settings.instructions is not None:
+        result["instructions"] = settings.instructions
+    return result
+
+
+def list_tools(
+    settings: ServerSettings, tools: Mapping[str, ToolDeclaration], params: Mapping[str, Any]
+) -> dict[str, Any] | ErrorObject:
+    """Return one page of ``tools/list``. A cursor is the name of the tool before the page."""
+    names = list(tools)
+    start = 0
+    cursor = params.get("cursor")
+    if cursor is not None:
+        if cursor not in names:
+            return invalid_params("cursor is not one that this server gave out, or its tool is gone")
+        start = names.index(cursor) + 1
+    page = names[start : start + settings.page_size]
+    result: dict[str, Any] = {
+        "tools": [dict(tools[name].definition) for name in page],
+        "ttlMs": settings.discovery_ttl_ms,
+        "cacheScope": settings.cache_scope,
+    }
+    if start + len(page) < len(names):
+        result["nextCursor"] = page[-1]
+    return result
+
+
+@frozen
+class GivenInput:
+    """What a request brings to its handler: its params, and of an earlier round, answers and own state."""
+
+    params: Mapping[str, Any]
+    answers: Mapping[str, Any] = field(factory=dict)
+    state: Any = None
+
+
+def read_input(
+    settings: ServerSettings, request: Request, principal: str | None, now: int
+) -> GivenInput | ErrorObject:
+    """Open ``requestState`` and check ``inputResponses`` against what was asked (INP.4).
+
+    The handler gets a copy of the params: what it does to them must not reach a task's record. Where the
+    host's parser takes more than JSON, that copy cannot be made, and the peer is told so.
+
+    Answers to what was not asked are left out; missing ones are for the handler to ask again. Without a
+    ``requestState`` nothing says what was asked, so the answers are only known to be objects.
+    """
+    try:
+        params, _ = copied(request.params)
+    except LocalProtocolError as error:
+        return invalid_request(str(error))
+    responses = params.get("inputResponses", {})
+    if not isinstance(responses, dict):
+        return invalid_params("inputResponses must be an object")
+    if "requestState" not in params:
+        for name, response in responses.items():
+            if not isinstance(response, dict):
+                return invalid_params(f"inputResponses[{name!r}] must be an object")
+        return GivenInput(params, responses)
+    sealed = open_state(
+        settings.sealer,
+        params["requestState"],
+        principal=principal,
+        method=request.method,
+        params=params,
+        now=now,
+    )
+    if sealed is None:
+        return invalid_params("requestState is not one that this server gave for this request, or is too old")
+    answers = {name: responses[name] for name in sealed.asked if name in responses}
+    for name, response in answers.items():
+        if problem := check_response(sealed.asked[name], response):
+            return invalid_params(f"inputResponses[{name!r}]: {problem}")
+    return GivenInput(params, answers, sealed.state)

@@ -1,0 +1,342 @@
+"""What is done to one task, as pure decisions on its record.
+
+An :class:`Operation` is an intention: it survives a save conflict by deciding again on the fresh record
+(DESIGN 3). It knows who waits for its outcome - a peer's exchange, a worker's report, or nobody - and it
+never touches anything but its arguments.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
+from typing import Any, Final
+
+from attrs import evolve, frozen
+
+from mcp_tasks_proto.errors import (
+    ErrorObject,
+    internal_error,
+    invalid_params,
+    missing_capability,
+    unknown_task,
+)
+from mcp_tasks_proto.input_requests import check_response, missing_capabilities, unique_key
+from mcp_tasks_proto.inputs import KEEP, Keep
+from mcp_tasks_proto.lifecycle import IGNORE, REJECT, Goto, Trigger, transition
+from mcp_tasks_proto.limits import Limits
+from mcp_tasks_proto.records import InputEntry, TaskRecord
+from mcp_tasks_proto.wire.jsonrpc import json_size
+from mcp_tasks_proto.wire.schema import create_result, task_view
+
+__all__ = [
+    "AnswerTask",
+    "AskInput",
+    "CancelTask",
+    "CreateTask",
+    "Decision",
+    "ElapseGrace",
+    "EndWork",
+    "LookUp",
+    "Operation",
+    "Progress",
+    "ReadTask",
+    "Remove",
+    "WithdrawInput",
+]
+
+
+@frozen(kw_only=True, eq=False)
+class Decision:
+    """What an operation wants: first a save, if ``after`` is given, then its answer."""
+
+    after: TaskRecord | None = None
+    result: dict[str, Any] | None = None
+    """For a peer: what to reply."""
+    error: ErrorObject | None = None
+    """For a peer: what to reply instead."""
+    rejection: str | None = None
+    """For a worker: why its report is not taken; ``None``: it is."""
+    found: TaskRecord | None = None
+    """For a listen stream: the record, if it may see it."""
+    removes: bool = False
+    """Whether the record is to be removed instead of saved."""
+
+
+DONE = Decision()
+
+
+@frozen(kw_only=True, eq=False)
+class Operation(ABC):
+    """One intention about one task."""
+
+    task_id: str
+    exchange: Hashable = None
+    """The exchange that awaits the outcome, if one does."""
+    report: Hashable = None
+    """The token of the worker's report that awaits it, if one does."""
+
+    @abstractmethod
+    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+        """Decide on the current record; ``None``: there is none, or it has expired."""
+
+
+# -- of a peer -------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True, eq=False)
+class PeerOperation(Operation):
+    """An operation that only the owner may do. All others get one answer (GET.2, SEC.1)."""
+
+    principal: str | None
+
+    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+        """Check the owner, then decide."""
+        if record is None or record.principal != self.principal:
+            return Decision(error=unknown_task())
+        return self.decide_for_owner(record, now)
+
+    @abstractmethod
+    def decide_for_owner(self, record: TaskRecord, now: int) -> Decision:
+        """Decide on the owner's own record."""
+
+
+@frozen(kw_only=True, eq=False)
+class ReadTask(PeerOperation):
+    """``tasks/get``: a pure read (GET.1)."""
+
+    hidden_without: Mapping[str, Any] | None = None
+    """Under the ``strict`` policy, what this poll declares: no other kinds of input are shown (INP.2)."""
+
+    def decide_for_owner(self, record: TaskRecord, now: int) -> Decision:
+        """Return the view."""
+        if self.hidden_without is not None:
+            requests = {entry.key: entry.request for entry in record.outstanding}
+            if missing := missing_capabilities(requests, self.hidden_without):
+                return Decision(error=missing_capability(missing))
+        return Decision(result=task_view(record))
+
+
+@frozen(kw_only=True, eq=False)
+class AnswerTask(PeerOperation):
+    """``tasks/update``: answers to outstanding requests, all or none of them (UPD)."""
+
+    responses: Mapping[str, Any]
+
+    def decide_for_owner(self, record: TaskRecord, now: int) -> Decision:
+        """Take the answers to outstanding keys; the others are ignored (UPD.3)."""
+        taken = () if record.cancel_requested_at_ms is not None else record.outstanding
+        answered = {entry.key for entry in taken if entry.key in self.responses}
+        for entry in taken:
+            if entry.key in answered and (
+                problem := check_response(entry.request, self.responses[entry.key])
+            ):
+                return Decision(error=invalid_params(f"inputResponses[{entry.key!r}]: {problem}"))
+        if not answered:
+            trigger = Trigger.NOTHING_ANSWERED
+        elif len(answered) < len(taken):
+            trigger = Trigger.INPUTS_PARTLY_ANSWERED
+        else:
+            trigger = Trigger.INPUTS_FULLY_ANSWERED
+        inputs = tuple(
+            evolve(entry, response=self.responses[entry.key]) if entry.key in answered else entry
+            for entry in record.inputs
+        )
+        after = _apply(
+            record,
+            trigger,
+            now,
+            inputs=inputs,
+            payload_bytes=record.payload_bytes + sum(json_size(self.responses[key]) for key in answered),
+        )
+        return Decision(after=after, result={})
+
+
+@frozen(kw_only=True, eq=False)
+class CancelTask(PeerOperation):
+    """``tasks/cancel``: note the wish; the worker does the rest (CAN.6)."""
+
+    def decide_for_owner(self, record: TaskRecord, now: int) -> Decision:
+        """Note the first request; later ones change nothing."""
+        if record.cancel_requested_at_ms is not None:
+            return Decision(result={})
+        after = _apply(record, Trigger.CANCEL_REQUESTED, now, cancel_requested_at_ms=now)
+        return Decision(after=after, result={})
+
+
+@frozen(kw_only=True, eq=False)
+class LookUp(Operation):
+    """A listen stream's first look at a task it asks for (SUB.1)."""
+
+    principal: str | None
+
+    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+        """Hand the record to the stream, if it is its caller's; there is no hint if it is not."""
+        if record is None or record.principal != self.principal:
+            return DONE
+        return Decision(found=record)
+
+
+@frozen(kw_only=True, eq=False)
+class CreateTask(Operation):
+    """A call goes on as a task (LIFE.3, LIFE.4). It is not looked up first: there is nothing yet."""
+
+    record: TaskRecord
+
+    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+        """Offer the new record; a task that has the id already is not touched."""
+        if record is not None:
+            return Decision(error=internal_error("the new task's id is in use", reason="task_id_conflict"))
+        return Decision(after=self.record, result=create_result(self.record))
+
+
+# -- of a worker ------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True, eq=False)
+class Progress(Operation):
+    """The worker, or the host, changes what the view says beside the status."""
+
+    changes: Mapping[str, Any]
+    trigger: Trigger = Trigger.WORK_PROGRESSED
+
+    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+        """Take the changes in, unless they are too late."""
+        if record is None:
+            return DONE
+        changes = {name: value for name, value in self.changes.items() if value is not KEEP}
+        if all(getattr(record, name) == value for name, value in changes.items()):
+            return DONE
+        return Decision(after=_apply(record, self.trigger, now, **changes))
+
+
+@frozen(kw_only=True, eq=False)
+class AskInput(Operation):
+    """The worker asks for input (INP.1, INP.2)."""
+
+    ask: str
+    requests: Mapping[str, Mapping[str, Any]]
+    request_bytes: int
+    limits: Limits
+
+    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+        """Give each request a key that is new to the task."""
+        if record is None:
+            return Decision(rejection="the task is gone: its time to live has passed")
+        cancelled = record.cancel_requested_at_ms is not None
+        trigger = Trigger.INPUT_ASKED_AFTER_CANCEL if cancelled else Trigger.INPUT_ASKED
+        if transition(record.status, trigger) is REJECT:
+            why = "it has ended" if record.status.terminal else "its cancellation was requested"
+            return Decision(rejection=f"the task takes no more input: {why}")
+        if missing := missing_capabilities(self.requests, record.client_capabilities):
+            return Decision(rejection=f"the call that made the task did not declare {missing}")
+        if len(record.inputs) + len(self.requests) > self.limits.input_keys:
+            return Decision(rejection="the task has made too many input requests (Limits.input_keys)")
+        used = {entry.key for entry in record.inputs}
+        entries = []
+        for name, request in self.requests.items():
+            key = unique_key(name, used)
+            used.add(key)
+            entries.append(InputEntry(key=key, name=name, ask=self.ask, request=request))
+        after = _apply(
+            record,
+            trigger,
+            now,
+            inputs=(*record.inputs, *entries),
+            payload_bytes=record.payload_bytes + self.request_bytes,
+        )
+        return Decision(after=after)
+
+
+@frozen(kw_only=True, eq=False)
+class WithdrawInput(Operation):
+    """The worker gives up a question of its own."""
+
+    ask: str
+
+    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+        """Supersede the keys of this question that are still outstanding."""
+        if record is None:
+            return DONE
+        outstanding = record.outstanding
+        given_up = sum(entry.ask == self.ask for entry in outstanding)
+        if not given_up:
+            return DONE
+        all_of_them = given_up == len(outstanding)
+        trigger = Trigger.INPUTS_FULLY_WITHDRAWN if all_of_them else Trigger.INPUTS_PARTLY_WITHDRAWN
+        inputs = tuple(
+            evolve(entry, withdrawn=True) if entry.ask == self.ask and entry.outstanding else entry
+            for entry in record.inputs
+        )
+        return Decision(after=_apply(record, trigger, now, inputs=inputs))
+
+
+@frozen(kw_only=True, eq=False)
+class EndWork(Operation):
+    """The worker is done: with a result, with a protocol error, or without either."""
+
+    trigger: Trigger
+    result: Mapping[str, Any] | None = None
+    result_bytes: int = 0
+    error: ErrorObject | None = None
+    status_message: str | Keep | None = KEEP
+
+    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+        """End the task, unless it has ended already."""
+        if record is None:
+            return DONE
+        return Decision(
+            after=_end(
+                record,
+                self.trigger,
+                now,
+                result=self.result,
+                error=self.error,
+                payload_bytes=self.result_bytes,
+                status_message=record.status_message if self.status_message is KEEP else self.status_message,
+            )
+        )
+
+
+@frozen(kw_only=True, eq=False)
+class ElapseGrace(Operation):
+    """A cancelled worker has had its time (CAN.6)."""
+
+    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+        """End the task as cancelled."""
+        if record is None:
+            return DONE
+        return Decision(after=_end(record, Trigger.GRACE_ELAPSED, now, payload_bytes=0))
+
+
+# -- of nobody --------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True, eq=False)
+class Remove(Operation):
+    """A task that nobody may read any more goes (TTL.1). Alone among operations it sees expired records."""
+
+    orphaned: bool = False
+    """The caller went away before it got the handle: the task goes whether expired or not."""
+
+    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+        """Remove it, unless it is gone or was given more time meanwhile."""
+        return Decision(removes=record is not None and (self.orphaned or record.expired(now)))
+
+
+_NONE: Final[Mapping[str, Any]] = {}
+"""The capabilities of every ended task: one object for all of them."""
+
+
+def _end(record: TaskRecord, trigger: Trigger, now: int, **changes: Any) -> TaskRecord | None:
+    """Apply an ending: what only a live task needs is dropped with it."""
+    return _apply(record, trigger, now, arguments=None, client_capabilities=_NONE, inputs=(), **changes)
+
+
+def _apply(record: TaskRecord, trigger: Trigger, now: int, **changes: Any) -> TaskRecord | None:
+    """Return the record after ``trigger``, or ``None`` where the table has it ignored."""
+    verdict = transition(record.status, trigger)
+    if verdict is IGNORE:
+        return None
+    if isinstance(verdict, Goto):
+        changes["status"] = verdict.status
+    return record.changed(now, **changes)

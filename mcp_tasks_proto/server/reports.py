@@ -1,0 +1,203 @@
+"""From what a handler or a worker says to what is done about it: pure translations, with the host's errors.
+
+Everything a host hands in is checked and copied here: no later change of its objects reaches a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from json import loads
+from re import compile as pattern
+from typing import Any, Final, TypeGuard
+
+from attrs import evolve
+
+from mcp_tasks_proto.effects import RejectReport
+from mcp_tasks_proto.errors import LocalProtocolError, limit_reached
+from mcp_tasks_proto.input_requests import check_requests
+from mcp_tasks_proto.inputs import (
+    DEFAULT,
+    KEEP,
+    CallBecameTask,
+    Keep,
+    TtlChanged,
+    WorkAskedInput,
+    WorkCompleted,
+    WorkFailed,
+    WorkInput,
+    WorkProgressed,
+    WorkStopped,
+    WorkWithdrewInput,
+)
+from mcp_tasks_proto.lifecycle import Status, Trigger
+from mcp_tasks_proto.limits import Limits
+from mcp_tasks_proto.records import TaskRecord
+from mcp_tasks_proto.server.exchange import Exchange
+from mcp_tasks_proto.server.operations import AskInput, EndWork, Operation, Progress, WithdrawInput
+from mcp_tasks_proto.wire.jsonrpc import encode
+
+__all__ = ["check_result", "copied", "is_task_id", "new_record", "operation_of"]
+
+TASK_ID: Final = pattern(r"[A-Za-z0-9._~-]{21,256}")
+"""A task id: header-safe, and long enough for 122 random bits at 6 bits a character (LIFE.6)."""
+
+
+def is_task_id(value: Any) -> TypeGuard[str]:
+    """Whether a task can have this id: nothing else is ever looked up (GET.2)."""
+    return isinstance(value, str) and TASK_ID.fullmatch(value) is not None
+
+
+def check_result(fact: str, result: Mapping[str, Any]) -> None:
+    """Refuse, as :class:`LocalProtocolError`, what is no final result (LIFE.7)."""
+    if result.get("resultType") in ("task", "input_required"):
+        raise LocalProtocolError(f"{fact}: a task or a question is a fact of its own, not a result")
+    if not isinstance(result.get("_meta", {}), Mapping):
+        raise LocalProtocolError(f"{fact}: a result's _meta is an object")
+
+
+def copied(value: Mapping[str, Any]) -> tuple[Any, int]:
+    """Return a copy that shares nothing with ``value``, and its size in bytes as JSON.
+
+    Raises :class:`LocalProtocolError` when it is not JSON.
+    """
+    data = encode(value)
+    return loads(data), len(data)
+
+
+def new_record(became: CallBecameTask, exchange: Exchange, limits: Limits, now: int) -> TaskRecord:
+    """Return the record of a call that goes on as a task. Raises :class:`LocalProtocolError`."""
+    if not is_task_id(became.task_id):
+        raise LocalProtocolError(f"CallBecameTask: a task id matches {TASK_ID.pattern} (LIFE.6)")
+    params = exchange.request.params
+    arguments, size = copied(params.get("arguments", {}))
+    poll_ms = limits.poll_interval_ms if became.poll_interval_ms is DEFAULT else became.poll_interval_ms
+    ttl_ms = limits.ttl_ms if became.ttl_ms is DEFAULT else became.ttl_ms
+    return TaskRecord(
+        task_id=became.task_id,
+        version=1,
+        principal=exchange.principal,
+        tool=params["name"],
+        arguments=arguments,
+        client_capabilities=exchange.capabilities,
+        status=Status.WORKING,
+        status_message=_cut(became.status_message, limits),
+        created_at_ms=now,
+        last_updated_at_ms=now,
+        ttl_ms=_lifetime(ttl_ms, limits),
+        poll_interval_ms=_milliseconds("poll_interval_ms", poll_ms),
+        payload_bytes=size,
+    )
+
+
+def operation_of(fact: WorkInput, limits: Limits) -> Operation | RejectReport:
+    """Return what a worker's report asks for, or why it is not taken. Raises :class:`LocalProtocolError`."""
+    return _TRANSLATIONS[type(fact)](fact, limits)
+
+
+def _progress(fact: WorkProgressed, limits: Limits) -> Operation:
+    changes: dict[str, Any] = {}
+    if fact.status_message is not KEEP:
+        changes["status_message"] = _cut(fact.status_message, limits)
+    if fact.ttl_ms is not KEEP:
+        changes["ttl_ms"] = _lifetime(fact.ttl_ms, limits)
+    if fact.poll_interval_ms is not KEEP:
+        changes["poll_interval_ms"] = _milliseconds("poll_interval_ms", fact.poll_interval_ms)
+    return Progress(task_id=fact.task_id, report=fact.token, changes=changes)
+
+
+def _ttl(fact: TtlChanged, limits: Limits) -> Operation:
+    changes = {"ttl_ms": _lifetime(fact.ttl_ms, limits)}
+    return Progress(task_id=fact.task_id, report=fact.token, trigger=Trigger.TTL_CHANGED, changes=changes)
+
+
+def _asked(fact: WorkAskedInput, limits: Limits) -> Operation | RejectReport:
+    if problem := check_requests(fact.requests):
+        return RejectReport(fact.token, problem)
+    requests, size = copied(fact.requests)
+    if size > limits.result_bytes:
+        return RejectReport(fact.token, "the requests are too large (Limits.result_bytes)")
+    return AskInput(
+        task_id=fact.task_id,
+        report=fact.token,
+        ask=fact.ask,
+        requests=requests,
+        request_bytes=size,
+        limits=limits,
+    )
+
+
+def _withdrawn(fact: WorkWithdrewInput, limits: Limits) -> Operation:
+    return WithdrawInput(task_id=fact.task_id, report=fact.token, ask=fact.ask)
+
+
+def _completed(fact: WorkCompleted, limits: Limits) -> Operation:
+    check_result("WorkCompleted", fact.result)
+    result, size = copied(fact.result)
+    if size > limits.result_bytes:
+        error = limit_reached("result_bytes")
+        return _failed(WorkFailed(task_id=fact.task_id, token=fact.token, error=error), limits)
+    return EndWork(
+        task_id=fact.task_id,
+        report=fact.token,
+        trigger=Trigger.WORK_COMPLETED,
+        result=result,
+        result_bytes=size,
+        status_message=_kept_or_cut(fact.status_message, limits),
+    )
+
+
+def _failed(fact: WorkFailed, limits: Limits) -> Operation:
+    wire, size = copied(fact.error.to_wire())
+    message = fact.error.message if fact.status_message is None else fact.status_message
+    return EndWork(
+        task_id=fact.task_id,
+        report=fact.token,
+        trigger=Trigger.WORK_FAILED,
+        error=evolve(fact.error, data=wire.get("data")),
+        result_bytes=size,
+        status_message=_cut(message, limits),
+    )
+
+
+def _stopped(fact: WorkStopped, limits: Limits) -> Operation:
+    return EndWork(
+        task_id=fact.task_id,
+        report=fact.token,
+        trigger=Trigger.WORK_STOPPED,
+        status_message=_kept_or_cut(fact.status_message, limits),
+    )
+
+
+_TRANSLATIONS: Final[Mapping[type, Callable[[Any, Limits], Operation | RejectReport]]] = {
+    WorkProgressed: _progress,
+    TtlChanged: _ttl,
+    WorkAskedInput: _asked,
+    WorkWithdrewInput: _withdrawn,
+    WorkCompleted: _completed,
+    WorkFailed: _failed,
+    WorkStopped: _stopped,
+}
+
+
+def _lifetime(ttl_ms: int | None, limits: Limits) -> int | None:
+    """Return a lifetime within the ceiling."""
+    _milliseconds("ttl_ms", ttl_ms)
+    ceiling = limits.ttl_ceiling_ms
+    if ceiling is None:
+        return ttl_ms
+    return ceiling if ttl_ms is None else min(ttl_ms, ceiling)
+
+
+def _milliseconds(what: str, value: int | None) -> int | None:
+    """Return a number of milliseconds, or ``None``, as it is (LIFE.5)."""
+    if value is not None and (type(value) is not int or value <= 0):
+        raise LocalProtocolError(f"{what} is a positive integer, in milliseconds, or None")
+    return value
+
+
+def _cut(message: str | None, limits: Limits) -> str | None:
+    return None if message is None else message[: limits.status_message_chars]
+
+
+def _kept_or_cut(message: str | Keep | None, limits: Limits) -> str | Keep | None:
+    return message if message is KEEP else _cut(message, limits)

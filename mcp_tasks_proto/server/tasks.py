@@ -1,0 +1,306 @@
+"""How an operation on a task travels between the engine and the store.
+
+::
+
+    begin ---- Load ---> _decide ---- Save ---> _committed ---> conclude
+                            ^                       |              |
+                            '---- SaveConflict -----'       reply or report
+
+What is promised to a peer waits for its save (raft's rule): ``conclude`` runs after ``Saved``, never before.
+:meth:`Tasks.news` is the one place where a changed record becomes known: to the listeners and to the
+worker.
+
+A peer learns at once when the store fails. A worker does not: its report waits and is tried again, since
+there is nobody else who could repeat it, and a result that was earned must not be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from itertools import count
+from typing import Final
+
+from attrs import define, field
+
+from mcp_tasks_proto.effects import (
+    CancelReason,
+    Delete,
+    DeliverInput,
+    Effect,
+    FindExpired,
+    InputAnswer,
+    Load,
+    Quota,
+    RequestCancel,
+    Save,
+)
+from mcp_tasks_proto.errors import LocalProtocolError, internal_error, limit_reached
+from mcp_tasks_proto.limits import Limits
+from mcp_tasks_proto.records import TaskRecord
+from mcp_tasks_proto.server.operations import CreateTask, Decision, ElapseGrace, Operation, Remove
+from mcp_tasks_proto.subscriptions import Streams
+from mcp_tasks_proto.timers import Timers
+
+__all__ = ["Tasks"]
+
+FIRST_RETRY_MS: Final = 250
+LAST_RETRY_MS: Final = 30_000
+"""A report that meets a failing store is tried again after the first, then ever longer, up to the last."""
+
+STORE_DOWN: Final = "the task store did not answer"
+
+SWEEP: Final = ("sweep",)
+"""Key of the sweeping deadline. A grace has its task id as key, and a retry its question."""
+
+
+@define(eq=False)
+class _Worker:
+    """A worker that was started here and has not ended."""
+
+    version: int
+    """Of the newest record it was told about."""
+    delivered: set[str] = field(factory=set)
+    """Keys whose answers it has."""
+    told_to_stop: bool = False
+
+
+@define(eq=False)
+class _Question:
+    """What the engine asked the store and has not heard back on."""
+
+    operation: Operation
+    decision: Decision | None = None
+    """What to conclude once it is saved."""
+    conflicts: int = 0
+    failures: int = 0
+
+
+@define(eq=False, kw_only=True)
+class Tasks:
+    """The operations under way, the workers started here, and every deadline of an engine."""
+
+    limits: Limits
+    streams: Streams
+    out: list[Effect]
+    """Where effects go, in order."""
+    conclude: Callable[[Operation, Decision], None]
+    """Called once for each operation, when its outcome may be told."""
+    now: int = 0
+    timers: Timers = field(init=False, factory=Timers)
+    _questions: dict[Hashable, _Question] = field(init=False, factory=dict)
+    _sweeps: set[Hashable] = field(init=False, factory=set)
+    _tokens: count[int] = field(init=False, factory=count)
+    _workers: dict[str, _Worker] = field(init=False, factory=dict)
+    _creations: int = field(init=False, default=0)
+    _quota: Quota = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        limits = self.limits
+        self._quota = Quota(
+            tasks=limits.tasks,
+            tasks_per_principal=limits.tasks_per_principal,
+            task_bytes=limits.task_bytes,
+        )
+        # Records may have expired before this engine was made: look once, as soon as there is a time.
+        self.timers.set(SWEEP, 0)
+
+    # -- the stations ------------------------------------------------------------------------------
+
+    def begin(self, operation: Operation) -> None:
+        """Start an operation; its outcome comes through ``conclude``."""
+        if isinstance(operation, CreateTask):
+            self._creations += 1
+            self._decide(_Question(operation), None)
+        else:
+            self._look_up(_Question(operation))
+
+    def loaded(self, token: Hashable, record: TaskRecord | None) -> None:
+        """The store answered a ``Load``."""
+        self._decide(self._loading(token), record)
+
+    def saved(self, token: Hashable) -> None:
+        """The store carried out a ``Save`` or ``Delete``."""
+        question, decision = self._written(token)
+        if decision.after is None:
+            self.removed(question.operation.task_id)
+        else:
+            self._plan_sweep(decision.after.expires_at_ms)
+            self.news(decision.after)
+        self._conclude(question.operation, decision)
+
+    def conflicted(self, token: Hashable, current: TaskRecord | None) -> None:
+        """Somebody else saved first: decide again, on what is current now."""
+        question, _ = self._written(token)
+        question.conflicts += 1
+        if question.conflicts < self.limits.save_attempts:
+            self._decide(question, current)
+        else:
+            self._failed(question, "too many changes at the same time")
+
+    def load_failed(self, token: Hashable) -> None:
+        """The store could not answer a ``Load`` or ``FindExpired``."""
+        if token in self._sweeps:
+            self._sweeps.discard(token)
+            self._plan_sweep(self.now + LAST_RETRY_MS)
+        else:
+            self._failed(self._loading(token), STORE_DOWN)
+
+    def save_failed(self, token: Hashable) -> None:
+        """The store could not carry out a ``Save`` or ``Delete``."""
+        question, _ = self._written(token)
+        self._failed(question, STORE_DOWN)
+
+    def refused(self, token: Hashable, limit: str) -> None:
+        """The store is full (TTL.2)."""
+        question = self._questions.get(token)
+        if question is None or not isinstance(question.operation, CreateTask):
+            raise LocalProtocolError("SaveRefused carries the token of an outstanding Save with a quota")
+        del self._questions[token]
+        self._conclude(question.operation, Decision(error=limit_reached(limit)))
+
+    def _look_up(self, question: _Question) -> None:
+        self.out.append(Load(question.operation.task_id, self._ask(question, None)))
+
+    def _decide(self, question: _Question, record: TaskRecord | None) -> None:
+        operation = question.operation
+        if record is not None and not isinstance(operation, Remove) and record.expired(self.now):
+            self._decide(_Question(Remove(task_id=record.task_id)), record)
+            record = None
+        decision = operation.decide(record, self.now)
+        if decision.removes and record is not None:
+            token = self._ask(question, decision)
+            self.out.append(Delete(record.task_id, record.version, token))
+        elif decision.after is not None:
+            token = self._ask(question, decision)
+            version, quota = (None, self._quota) if record is None else (record.version, None)
+            self.out.append(Save(decision.after, version, token, quota))
+        else:
+            self._conclude(operation, decision)
+
+    def _conclude(self, operation: Operation, decision: Decision) -> None:
+        if isinstance(operation, CreateTask):
+            self._creations -= 1
+        self.conclude(operation, decision)
+
+    def _failed(self, question: _Question, detail: str) -> None:
+        operation = question.operation
+        if operation.exchange is not None:
+            self._conclude(operation, Decision(error=internal_error(detail, reason="store_unavailable")))
+        elif isinstance(operation, Remove) and not operation.orphaned:
+            # The next sweep finds it again; were it kept here, each access would add another one.
+            self._plan_sweep(self.now + LAST_RETRY_MS)
+        else:
+            delay = min(FIRST_RETRY_MS << min(question.failures, 16), LAST_RETRY_MS)
+            question.failures += 1
+            self.timers.set(question, self.now + delay)
+
+    def _ask(self, question: _Question, decision: Decision | None) -> int:
+        question.decision = decision
+        token = next(self._tokens)
+        self._questions[token] = question
+        return token
+
+    def _loading(self, token: Hashable) -> _Question:
+        question = self._questions.get(token)
+        if question is None or question.decision is not None:
+            raise LocalProtocolError("Loaded and LoadFailed carry the token of an outstanding Load")
+        del self._questions[token]
+        return question
+
+    def _written(self, token: Hashable) -> tuple[_Question, Decision]:
+        question = self._questions.get(token)
+        if question is None or question.decision is None:
+            raise LocalProtocolError(
+                "Saved, SaveConflict and SaveFailed carry the token of an outstanding Save or Delete"
+            )
+        del self._questions[token]
+        return question, question.decision
+
+    # -- workers and listeners -----------------------------------------------------------------------
+
+    @property
+    def workers(self) -> int:
+        """How many workers run here, or will once their task is durable."""
+        return len(self._workers) + self._creations
+
+    def work_started(self, record: TaskRecord) -> None:
+        """A worker for this task is being started here."""
+        self._workers[record.task_id] = _Worker(record.version)
+
+    def work_ended(self, task_id: str) -> None:
+        """The worker of this task has ended by itself: there is nobody left to tell anything."""
+        self._workers.pop(task_id, None)
+
+    def news(self, record: TaskRecord) -> None:
+        """A record has changed, here or on another node: tell whom it concerns."""
+        self.out.extend(self.streams.offer(record))
+        worker = self._workers.get(record.task_id)
+        if record.status.terminal:
+            self.timers.clear(record.task_id)
+            if worker is not None:
+                self._dismiss(record.task_id, CancelReason.ENDED)
+            return
+        if record.cancel_requested_at_ms is not None:
+            grace_ends_ms = record.cancel_requested_at_ms + self.limits.cancel_grace_ms
+            self.timers.set(record.task_id, grace_ends_ms)
+        if worker is not None and record.version > worker.version:
+            worker.version = record.version
+            self._inform(worker, record)
+
+    def removed(self, task_id: str) -> None:
+        """A record is gone, here or on another node: its worker stops, its listeners hear no more."""
+        self.streams.removed(task_id)
+        self.timers.clear(task_id)
+        if task_id in self._workers:
+            self._dismiss(task_id, CancelReason.EXPIRED)
+
+    def _inform(self, worker: _Worker, record: TaskRecord) -> None:
+        """Hand over the answers it has not had, and the wish to cancel; each once (UPD.5, CAN.6)."""
+        answers = tuple(
+            InputAnswer(entry.key, entry.ask, entry.name, entry.response)
+            for entry in record.inputs
+            if entry.response is not None and entry.key not in worker.delivered
+        )
+        if answers:
+            worker.delivered.update(answer.key for answer in answers)
+            self.out.append(DeliverInput(record.task_id, answers))
+        if record.cancel_requested_at_ms is not None and not worker.told_to_stop:
+            worker.told_to_stop = True
+            self.out.append(RequestCancel(record.task_id, CancelReason.REQUESTED))
+
+    def _dismiss(self, task_id: str, reason: CancelReason) -> None:
+        if not self._workers.pop(task_id).told_to_stop:
+            self.out.append(RequestCancel(task_id, reason))
+
+    # -- time ------------------------------------------------------------------------------------------
+
+    def time_passed(self) -> None:
+        """Do what is due."""
+        for key in self.timers.due(self.now):
+            match key:
+                case _Question():
+                    self._look_up(key)
+                case str() as task_id:
+                    self.begin(ElapseGrace(task_id=task_id))
+                case _:
+                    token = next(self._tokens)
+                    self._sweeps.add(token)
+                    self.out.append(FindExpired(self.now, self.limits.sweep_batch, token))
+
+    def expired_found(
+        self, token: Hashable, records: Sequence[TaskRecord], next_expiry_ms: int | None
+    ) -> None:
+        """Remove one slice of expired records, and plan the next (TTL.2)."""
+        if token not in self._sweeps:
+            raise LocalProtocolError("ExpiredFound carries the token of an outstanding FindExpired")
+        self._sweeps.discard(token)
+        for record in records:
+            self._decide(_Question(Remove(task_id=record.task_id)), record)
+        if next_expiry_ms is not None:
+            self._plan_sweep(max(next_expiry_ms, self.now + 1))
+
+    def _plan_sweep(self, when: int | None) -> None:
+        """Sweep at ``when``, or earlier if that is planned already."""
+        planned = self.timers.get(SWEEP)
+        if when is not None and (planned is None or when < planned):
+            self.timers.set(SWEEP, when)

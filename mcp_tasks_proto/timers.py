@@ -1,0 +1,55 @@
+"""Deadlines as data: what is due, and when the next thing will be."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from heapq import heapify, heappop, heappush
+from itertools import count
+
+from attrs import define, field
+
+__all__ = ["Timers"]
+
+
+@define(eq=False)
+class Timers:
+    """A set of named deadlines in Unix milliseconds, at most one for each key."""
+
+    _when: dict[Hashable, int] = field(init=False, factory=dict)
+    _heap: list[tuple[int, int, Hashable]] = field(init=False, factory=list)
+    _order: count[int] = field(init=False, factory=count)
+
+    def set(self, key: Hashable, when: int) -> None:
+        """Make ``key`` due at ``when``, in place of what was set for it before."""
+        if self._when.get(key) == when:
+            return
+        self._when[key] = when
+        heappush(self._heap, (when, next(self._order), key))
+        if len(self._heap) > 2 * len(self._when) + 64:
+            self._heap = [(due, next(self._order), name) for name, due in self._when.items()]
+            heapify(self._heap)
+
+    def get(self, key: Hashable) -> int | None:
+        """Return when ``key`` is due, or ``None``."""
+        return self._when.get(key)
+
+    def clear(self, key: Hashable) -> None:
+        """Forget ``key``. Harmless when nothing is set."""
+        self._when.pop(key, None)
+
+    @property
+    def next(self) -> int | None:
+        """The earliest deadline, or ``None``."""
+        heap, when = self._heap, self._when
+        while heap and when.get(heap[0][2]) != heap[0][0]:
+            heappop(heap)
+        return heap[0][0] if heap else None
+
+    def due(self, now: int) -> list[Hashable]:
+        """Forget and return the keys whose time has come, earliest first."""
+        ready = []
+        while (when := self.next) is not None and when <= now:
+            key = heappop(self._heap)[2]
+            del self._when[key]
+            ready.append(key)
+        return ready

@@ -1,0 +1,42 @@
+"""The specification's own words, written once: versions, method names, ``_meta`` keys."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CACHEABLE_METHODS",
+    "CLIENT_CAPABILITIES",
+    "CLIENT_INFO",
+    "LEGACY_VERSION",
+    "LOG_LEVEL",
+    "MODERN_VERSION",
+    "PROGRESS_TOKEN",
+    "PROTOCOL_VERSION",
+    "SERVER_INFO",
+    "SUBSCRIPTION_ID",
+    "TASKS_EXTENSION",
+]
+
+MODERN_VERSION = "2026-07-28"
+LEGACY_VERSION = "2025-11-25"
+
+TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
+
+PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
+CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
+LOG_LEVEL = "io.modelcontextprotocol/logLevel"
+SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+PROGRESS_TOKEN = "progressToken"
+
+CACHEABLE_METHODS = frozenset(
+    {
+        "server/discover",
+        "tools/list",
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+    }
+)
+"""Methods whose complete results carry ``ttlMs`` and ``cacheScope`` (core, "Caching")."""

@@ -1,0 +1,82 @@
+"""Documentation that cannot rot: generated pages are up to date, and every Python example runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[2]
+DOCS: Final = ROOT / "docs"
+EXAMPLE: Final = re.compile(r"^```python\n(.*?)^```$(?:\n+```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+"""A Python block and, where one follows at once, the text that it prints."""
+
+
+def load_generator() -> ModuleType:
+    spec = spec_from_file_location("docs_generate", DOCS / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+GENERATOR: Final = load_generator()
+
+
+def examples() -> list[Any]:
+    """Every Python block of the README and ``docs/``, with what it prints."""
+    found = []
+    for page in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]:
+        for number, match in enumerate(EXAMPLE.finditer(page.read_text(encoding="utf-8")), start=1):
+            found.append(pytest.param(*match.groups(), id=f"{page.name}-{number}"))
+    return found
+
+
+@pytest.mark.parametrize("name", GENERATOR.PAGES)
+def test_generated_pages_are_up_to_date(name: str) -> None:
+    written = (DOCS / name).read_text(encoding="utf-8")
+    assert written == GENERATOR.PAGES[name](), "run `make docs`"
+
+
+@pytest.mark.parametrize(("source", "printed"), examples())
+def test_examples_run(source: str, printed: str | None, tmp_path: Path) -> None:
+    path = os.pathsep.join([str(ROOT), str(ROOT / "adapters")])
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", source],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    if printed is not None:
+        assert ran.stdout == printed
+
+
+def test_the_readme_shows_how_to_embed_the_core() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "engine.handle(" in "".join(source for source, _ in EXAMPLE.findall(readme))
+
+
+def test_the_readme_names_only_targets_that_exist() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"`?make (\w+)`?", readme))
+    assert targets >= {"demo", "test"}
+    assert targets <= set(re.findall(r"^(\w+):", makefile, re.MULTILINE))
+
+
+def test_every_link_between_pages_leads_somewhere() -> None:
+    for page in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]:
+        for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"

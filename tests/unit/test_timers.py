@@ -1,0 +1,104 @@
+"""Deadlines: one for each key, earliest first, none remembered twice."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_tasks_proto.timers import Timers
+
+
+def test_nothing_is_due_at_first() -> None:
+    timers = Timers()
+    assert timers.next is None
+    assert timers.due(10**15) == []
+
+
+def test_due_keys_come_earliest_first_and_once() -> None:
+    timers = Timers()
+    for key, when in [("b", 20), ("a", 10), ("c", 30)]:
+        timers.set(key, when)
+    assert timers.next == 10
+    assert timers.due(20) == ["a", "b"]
+    assert timers.due(20) == []
+    assert timers.next == 30
+
+
+def test_a_key_that_is_due_at_the_same_time_comes_in_the_order_it_was_set() -> None:
+    timers = Timers()
+    for key in ("z", "a", "m"):
+        timers.set(key, 5)
+    assert timers.due(5) == ["z", "a", "m"]
+
+
+def test_setting_a_key_again_replaces_its_deadline() -> None:
+    timers = Timers()
+    timers.set("a", 10)
+    timers.set("a", 30)
+    assert timers.due(10) == []
+    assert timers.next == 30
+    timers.set("a", 5)
+    assert timers.due(5) == ["a"]
+    assert timers.next is None
+
+
+def test_a_cleared_key_is_forgotten() -> None:
+    timers = Timers()
+    timers.set("a", 10)
+    timers.clear("a")
+    timers.clear("never set")
+    assert timers.get("a") is None
+    assert timers.next is None
+
+
+def test_keys_need_not_be_comparable() -> None:
+    timers = Timers()
+    timers.set("text", 1)
+    timers.set(("a", "tuple"), 1)
+    timers.set(None, 1)
+    assert timers.due(1) == ["text", ("a", "tuple"), None]
+
+
+def test_resetting_one_key_for_ever_keeps_the_answer_right() -> None:
+    """A grace that is set anew on every change must not grow the heap; what is due stays the same."""
+    timers = Timers()
+    timers.set("still", 500)
+    for when in range(10_000, 9_000, -1):
+        timers.set("moving", when)
+    assert timers.due(500) == ["still"]
+    assert timers.due(9_000) == []
+    assert timers.due(9_001) == ["moving"]
+
+
+KEYS = st.sampled_from("abcd")
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("set"), KEYS, st.integers(0, 50)),
+        st.tuples(st.just("clear"), KEYS, st.just(0)),
+        st.tuples(st.just("due"), st.just(""), st.integers(0, 50)),
+    ),
+    max_size=40,
+)
+
+
+@given(OPERATIONS)
+def test_timers_behave_like_a_dictionary_searched_from_end_to_end(
+    operations: list[tuple[str, str, int]],
+) -> None:
+    timers = Timers()
+    model: dict[str, int] = {}
+    for what, key, when in operations:
+        if what == "set":
+            timers.set(key, when)
+            model[key] = when
+        elif what == "clear":
+            timers.clear(key)
+            model.pop(key, None)
+        else:
+            due = timers.due(when)
+            assert sorted(map(str, due)) == sorted(key for key, at in model.items() if at <= when)
+            assert [model[str(key)] for key in due] == sorted(model[str(key)] for key in due)
+            for key_due in due:
+                del model[str(key_due)]
+        assert timers.next == min(model.values(), default=None)
+        assert all(timers.get(key) == model.get(key) for key in "abcd")
