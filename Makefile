@@ -48,7 +48,7 @@ bench: $(VENV)/all.stamp
 	$(BIN)/python -m bench
 
 docs: $(VENV)/all.stamp
-	$(BIN)/python docs/generate.py
+	$(BIN)/python -m docs.generate
 
 clean:
 	rm -rf $(VENV) .bench .conformance .coverage .coverage.* .hypothesis .import_linter_cache dist build

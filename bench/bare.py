@@ -14,6 +14,8 @@ from typing import Any
 import h11
 import trio
 
+from bench.lifeline import end_with_parent
+
 RESULTS: dict[str, Any] = {}
 
 
@@ -94,6 +96,7 @@ async def serve_asyncio() -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     RESULTS.update(json.loads(sys.argv[2]))
     match sys.argv[1]:
         case "trio":

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from types import TracebackType
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from attrs import asdict, frozen
@@ -30,12 +30,13 @@ __all__ = [
     "ServerProcess",
     "alternate",
     "main",
+    "pin_load",
     "print_table",
-    "resident_bytes",
 ]
 
 PROJECT: Final = Path(__file__).resolve().parent.parent
-START_SECONDS: Final = 60.0
+LEAST_RUNS: Final = 5
+BUSY_SHARE: Final = 0.05
 STOP_SECONDS: Final = 10.0
 
 
@@ -47,7 +48,7 @@ class Options:
     """How to measure."""
 
     runs: int
-    """Runs of each side; at least five."""
+    """Runs of each side."""
     seconds: float
     """How long one run of one side is counted."""
 
@@ -108,18 +109,20 @@ def print_table(figures: Sequence[Figure]) -> None:
     Console(width=None if sys.stdout.isatty() else 140).print(table)
 
 
-def main(measure: Callable[[Options], Sequence[Figure]], about: str, *, seconds: float) -> None:
+def main(
+    measure: Callable[[Options], Sequence[Figure]], about: str, *, seconds: float, runs: int = LEAST_RUNS
+) -> None:
     """Run one benchmark as a script, and exit: with 1 when a target is missed, unless ``--report-only``."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--report-only", action="store_true", help="exit with 0 also when a target is missed")
-    parser.add_argument("--runs", type=int, default=5, help="runs of each side (default and least: 5)")
+    parser.add_argument("--runs", type=int, default=runs, help="runs of each side (default: %(default)s)")
     parser.add_argument(
         "--seconds", type=float, default=seconds, help="length of a run (default: %(default)s)"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     arguments = parser.parse_args()
-    if arguments.runs < 5:
-        parser.error("a median of fewer than 5 runs says too little")
+    if arguments.runs < LEAST_RUNS:
+        parser.error(f"a median of fewer than {LEAST_RUNS} runs says too little")
     os.chdir(PROJECT)
     figures = measure(Options(runs=arguments.runs, seconds=arguments.seconds))
     print_table(figures)
@@ -180,7 +183,9 @@ class ServerProcess:
         self._command = [str(python), *arguments]
 
     def __enter__(self) -> ServerProcess:
-        self._process = subprocess.Popen(self._command, cwd=PROJECT, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            self._command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         if len(_CORES) > 1:
             os.sched_setaffinity(self._process.pid, {_CORES[0]})
         assert self._process.stdout is not None
@@ -197,17 +202,33 @@ class ServerProcess:
         self._stop()
 
     def _stop(self) -> None:
+        waited = waiting_share(self._process.pid)
+        if waited > BUSY_SHARE:
+            print(
+                f"note: {' '.join(self._command[1:4])} waited {waited:.0%} of its time for a core: "
+                "this machine is busy, and the ratios may be off",
+                file=sys.stderr,
+            )
         self._process.terminate()
         try:
-            self._process.wait(STOP_SECONDS)
+            self._process.communicate(timeout=STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait()
+            self._process.communicate()
 
     @property
     def resident_bytes(self) -> int:
         """How much memory it holds at the moment."""
         return resident_bytes(self._process.pid)
+
+
+def waiting_share(process_id: int) -> float:
+    """Return how much of the time that a process wanted to run it had to wait for a core; 0: not known."""
+    try:
+        ran, waited, _ = map(int, Path(f"/proc/{process_id}/schedstat").read_text().split())
+    except (OSError, ValueError):
+        return 0.0
+    return waited / (ran + waited) if ran else 0.0
 
 
 def resident_bytes(process_id: int) -> int:
@@ -219,8 +240,3 @@ def resident_bytes(process_id: int) -> int:
         ["ps", "-o", "rss=", "-p", str(process_id)], check=True, capture_output=True, text=True
     )
     return int(listed.stdout) * 1024
-
-
-def as_json(value: Any) -> str:
-    """Return ``value`` as an argument of a server."""
-    return json.dumps(value)

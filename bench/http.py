@@ -62,4 +62,4 @@ def compare(loop: str, operation: str, ours: Client, bare: Client, options: Opti
 
 
 if __name__ == "__main__":
-    main(measure, __doc__, seconds=1.5)
+    main(measure, __doc__, seconds=1.0, runs=9)

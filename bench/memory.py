@@ -20,6 +20,7 @@ from bench.clients import Client
 from bench.core import rate
 from bench.embedded import Embedded
 from bench.harness import Figure, Options, ServerProcess, alternate, main, pin_load
+from bench.load import CONNECTIONS
 from bench.messages import call_body, get_body
 from bench.peers import peer_server
 
@@ -110,12 +111,11 @@ def filled(tasks: int) -> Embedded:
     return embedded
 
 
-def polls(embedded: Embedded, tasks: int) -> cycle[bytes]:
-    """Fill a core with tasks; return endless polls of them, in no order that memory would favour."""
-    task_ids = embedded.fill(tasks)
-    random.Random(1).shuffle(task_ids)
-    return cycle([get_body(task_id) for task_id in task_ids])
+def polls(embedded: Embedded, kept: int) -> cycle[bytes]:
+    """Fill a core with ``kept`` tasks; return endless polls of as many of them as there are connections."""
+    polled = random.Random(1).sample(embedded.fill(kept), CONNECTIONS)
+    return cycle([get_body(task_id) for task_id in polled])
 
 
 if __name__ == "__main__":
-    main(measure, __doc__, seconds=1.0)
+    main(measure, __doc__, seconds=0.5, runs=9)

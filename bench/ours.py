@@ -9,6 +9,7 @@ import trio
 from mcp_tasks_adapters import asyncio_h11, trio_h11
 from mcp_tasks_adapters.toolkit import Server, TaskContext, TaskOffer, ToolCall
 
+from bench.lifeline import end_with_parent
 from bench.messages import TOOL
 from mcp_tasks_proto.limits import Limits
 
@@ -36,6 +37,7 @@ def say_ready(url: str) -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     match sys.argv[1]:
         case "trio":
             trio.run(lambda: trio_h11.serve_http(server, ready=say_ready))

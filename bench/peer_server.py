@@ -11,6 +11,8 @@ import uvicorn
 from fastmcp import FastMCP  # type: ignore[import-not-found]
 from fastmcp_tasks import TasksExtension  # type: ignore[import-not-found]
 
+from bench.lifeline import end_with_parent
+
 __all__ = ["server"]
 
 server = FastMCP("bench", version="1.0")
@@ -24,6 +26,7 @@ async def hello() -> str:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     # Plain JSON replies without sessions, and no access log: the fastest it can be asked to be.
     app = server.http_app(path="/mcp", json_response=True, stateless_http=True)
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)

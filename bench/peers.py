@@ -69,7 +69,7 @@ def peer_server() -> ServerProcess:
     if not made.exists() or made.read_text() != wanted:
         print(f"making the peer's environment in {home.relative_to(PROJECT)} ...", file=sys.stderr)
         venv.create(home, with_pip=True, clear=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *REQUIREMENTS], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-qq", *REQUIREMENTS], check=True)
         made.write_text(wanted)
     return ServerProcess("-m", "bench.peer_server", python=python)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from docs.rules import SECTIONS
 from mcp_tasks_proto.errors import ERROR_TABLE
 from mcp_tasks_proto.lifecycle import render_mermaid, render_table
 
 DOCS: Final = Path(__file__).parent
+TESTS: Final = DOCS.parent / "tests"
+CITATION: Final = re.compile(r"\b(?:WIRE|NEG|LIFE|GET|UPD|CAN|INP|TTL|SUB|HTTP|STD|REQ|SEC|LIM)\.\d+\b")
 
 NOTE: Final = "<!-- Written by docs/generate.py (make docs): change the code, not this page. -->"
 
@@ -60,7 +64,39 @@ A reply that ends a stream has no status of its own: the stream began with 200.
 """
 
 
-PAGES: Final[Mapping[str, Callable[[], str]]] = {"states.md": states, "errors.md": errors}
+def citations() -> dict[str, list[str]]:
+    """Return, for each rule, the files below ``tests/`` that cite it."""
+    cited: dict[str, list[str]] = {rule: [] for section in SECTIONS.values() for rule in section}
+    for path in sorted(TESTS.rglob("test_*.py")) + sorted(TESTS.rglob("*.txt")):
+        for rule in set(CITATION.findall(path.read_text(encoding="utf-8"))):
+            cited.setdefault(rule, []).append(path.relative_to(TESTS).as_posix())
+    return cited
+
+
+def rules() -> str:
+    """Return the page that sets each rule beside its tests."""
+    cited = citations()
+    parts = [
+        f"""{NOTE}
+
+# The rules and their tests
+
+What a peer can count on, and the files below `tests/` whose tests cite it.
+"""
+    ]
+    for title, section in SECTIONS.items():
+        parts.append(f"\n## {title}\n\n| rule | what it says | tests |\n|---|---|---|\n")
+        for rule, meaning in section.items():
+            files = ", ".join(f"[{path}](../tests/{path})" for path in cited[rule])
+            parts.append(f"| {rule} | {meaning} | {files} |\n")
+    return "".join(parts)
+
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "states.md": states,
+    "errors.md": errors,
+    "rules.md": rules,
+}
 
 
 def main() -> None:

@@ -42,7 +42,7 @@ __all__ = [
 
 @frozen
 class Reply:
-    """Send the last message of an exchange, which ends with it.
+    """Send the last message of an exchange, which ends with it: its response, as a rule.
 
     ``message`` is ``None`` for an accepted notification: HTTP answers an empty 202, stdio nothing.
     On an exchange that has become a stream the message goes on it, and ``http_status`` has no use.
@@ -55,7 +55,7 @@ class Reply:
 
 @frozen
 class Send:
-    """Send a notification on the stream of an exchange, then report ``StreamReady``."""
+    """Send a message on the stream of an exchange that goes on, then report ``StreamReady``."""
 
     exchange: Hashable
     message: dict[str, Any]

@@ -53,6 +53,7 @@ __all__ = [
     "WorkCompleted",
     "WorkFailed",
     "WorkInput",
+    "WorkLost",
     "WorkProgressed",
     "WorkStopped",
     "WorkWithdrewInput",
@@ -321,6 +322,18 @@ class RecordRemoved:
     task_id: str
 
 
+@frozen
+class WorkLost:
+    """The node that ran the work of this task is gone, and will save nothing more.
+
+    Told again from time to time for as long as the record names that ``node``: the engine that could not
+    save what follows from it waits for the next time. Harmless once the work is somebody else's, or done.
+    """
+
+    task_id: str
+    node: str
+
+
 # -- time and operation -----------------------------------------------------------------------------------
 
 
@@ -371,6 +384,7 @@ StoreInput = (
     | ExpiredFound
     | RecordChanged
     | RecordRemoved
+    | WorkLost
 )
 Input = (
     MessageReceived

@@ -16,6 +16,7 @@ nowhere else in the package: every change of a status, in every role and era, is
 
     either one --WorkCompleted--> completed
     either one --WorkFailed-----> failed
+    either one --WorkLost-------> failed
     either one --WorkStopped----> cancelled
     either one --GraceElapsed---> cancelled
 
@@ -116,6 +117,8 @@ class Trigger(Enum):
     """The worker ended with a protocol error."""
     WORK_STOPPED = "WorkStopped"
     """The worker stopped without a result, as a cancelled one does."""
+    WORK_LOST = "WorkLost"
+    """The node that the worker ran on is gone, and the worker with it."""
     GRACE_ELAPSED = "GraceElapsed"
     """A cancelled worker did not stop in time."""
 
@@ -158,6 +161,7 @@ _ENDINGS: Mapping[Trigger, Verdict] = {
     Trigger.WORK_COMPLETED: _COMPLETED,
     Trigger.WORK_FAILED: _FAILED,
     Trigger.WORK_STOPPED: _CANCELLED,
+    Trigger.WORK_LOST: _FAILED,
     Trigger.GRACE_ELAPSED: _CANCELLED,
 }
 
@@ -175,6 +179,7 @@ _ENDED: Mapping[Trigger, Verdict] = {
     Trigger.WORK_COMPLETED: IGNORE,
     Trigger.WORK_FAILED: IGNORE,
     Trigger.WORK_STOPPED: IGNORE,
+    Trigger.WORK_LOST: IGNORE,
     Trigger.GRACE_ELAPSED: IGNORE,
 }
 

@@ -8,7 +8,7 @@ A record changes by being replaced: every engine decision makes a new one with t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from attrs import evolve, field, frozen
 
@@ -64,6 +64,8 @@ class TaskRecord:
     ttl_ms: int | None
     """Lifetime from creation; ``None``: unlimited."""
     poll_interval_ms: int | None = None
+    node: str | None = None
+    """Where the work runs, as the engine there was named; ``None``: it has no name, or the task has ended."""
 
     inputs: tuple[InputEntry, ...] = ()
     """Every input request ever made, in order; emptied once the task has ended."""
@@ -97,20 +99,19 @@ class TaskRecord:
 
         ``last_updated_at_ms`` moves, and always forward, exactly when a field of the view differs (LIFE.5).
         """
-        after: TaskRecord = evolve(self, version=self.version + 1, **changes)
-        if _seen(after) == _seen(self):
-            return after
-        return evolve(after, last_updated_at_ms=max(now, self.last_updated_at_ms + 1))
+        if any(_seen(name, value) != _seen(name, getattr(self, name)) for name, value in changes.items()):
+            changes["last_updated_at_ms"] = max(now, self.last_updated_at_ms + 1)
+        return evolve(self, version=self.version + 1, **changes)
 
 
-def _seen(record: TaskRecord) -> tuple[object, ...]:
-    """Return what a peer can see of ``record``, but for its ``lastUpdatedAt``."""
-    return (
-        record.status,
-        record.status_message,
-        record.ttl_ms,
-        record.poll_interval_ms,
-        tuple(entry.key for entry in record.outstanding),
-        record.result,
-        record.error,
-    )
+_UNSEEN: Final = frozenset(
+    {"arguments", "client_capabilities", "cancel_requested_at_ms", "node", "payload_bytes", "extra"}
+)
+"""Fields that a peer never sees."""
+
+
+def _seen(name: str, value: Any) -> Any:
+    """Return what a peer sees of a field with this value."""
+    if name in _UNSEEN:
+        return None
+    return [entry.key for entry in value if entry.outstanding] if name == "inputs" else value

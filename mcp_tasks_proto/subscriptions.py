@@ -66,8 +66,6 @@ class Stream:
     exchange: Hashable
     request_id: str | int
     principal: str | None
-    shared_channel: bool
-    """Whether it shares its channel with other exchanges, as on stdio."""
     tools_list_changed: bool
     task_ids: tuple[str, ...] | None
     """The ids asked for, all different; ``None``: none were."""
@@ -101,12 +99,13 @@ class Streams:
     def __len__(self) -> int:
         return len(self._streams)
 
-    def __contains__(self, exchange: Hashable) -> bool:
-        return exchange in self._streams
-
     def of_principal(self, principal: str | None) -> int:
         """Return how many streams this principal has open."""
         return self._by_principal.get(principal, 0)
+
+    def listened_to(self, task_id: str) -> bool:
+        """Whether a stream listens to this task."""
+        return task_id in self._by_task
 
     def open(self, stream: Stream) -> tuple[Send, ...]:
         """Take in a stream; acknowledge it at once if it waits for no look-up."""
@@ -118,9 +117,7 @@ class Streams:
 
     def looked_up(self, exchange: Hashable, task_id: str, record: TaskRecord | None) -> tuple[Send, ...]:
         """Take in what the store said of one id; ``None``: not there, or not this caller's."""
-        stream = self._streams.get(exchange)
-        if stream is None:
-            return ()
+        stream = self._streams[exchange]
         stream.unanswered.discard(task_id)
         if record is None:
             self._forget(stream, task_id)
@@ -156,11 +153,9 @@ class Streams:
         stream = self._streams.get(exchange)
         return () if stream is None else stream.outbox.ready()
 
-    def close(self, exchange: Hashable) -> bool:
-        """Forget a stream whose client is gone; whether there was one."""
-        stream = self._streams.pop(exchange, None)
-        if stream is None:
-            return False
+    def close(self, exchange: Hashable) -> None:
+        """Forget a stream that has ended."""
+        stream = self._streams.pop(exchange)
         left = self.of_principal(stream.principal) - 1
         if left:
             self._by_principal[stream.principal] = left
@@ -168,20 +163,19 @@ class Streams:
             del self._by_principal[stream.principal]
         for task_id in {*stream.unanswered, *stream.found, *stream.sent}:
             self._forget(stream, task_id)
-        return True
 
     def acknowledged(self, exchange: Hashable) -> bool:
         """Whether this stream is past its acknowledgement."""
         return self._streams[exchange].acknowledged
 
-    def last_words(self, exchange: Hashable) -> Iterable[Send]:
-        """Return what still has to be sent before the server ends this stream (SUB.4)."""
+    def waiting(self, exchange: Hashable) -> tuple[Send, ...]:
+        """Take what waits to be sent on this stream: the server is about to end it."""
+        return self._streams[exchange].outbox.flush()
+
+    def cancelled(self, exchange: Hashable) -> dict[str, Any]:
+        """Return the notification that this stream is over, for a channel that goes on without it."""
         stream = self._streams[exchange]
-        yield from stream.outbox.flush()
-        if stream.shared_channel:
-            # The core asks for it on a channel that does not close with the stream ("Cancellation").
-            params = {"requestId": stream.request_id}
-            yield Send(exchange, stream.notification("notifications/cancelled", params))
+        return stream.notification("notifications/cancelled", {"requestId": stream.request_id})
 
     def _learn(self, stream: Stream, record: TaskRecord) -> None:
         """Note the newest that is known of a task before the acknowledgement."""

@@ -45,11 +45,18 @@ class Timers:
             heappop(heap)
         return heap[0][0] if heap else None
 
+    def pop(self, now: int) -> Hashable | None:
+        """Forget and return the key that was due first, if its time has come; ``None``: nothing is due."""
+        when = self.next
+        if when is None or when > now:
+            return None
+        key = heappop(self._heap)[2]
+        del self._when[key]
+        return key
+
     def due(self, now: int) -> list[Hashable]:
         """Forget and return the keys whose time has come, earliest first."""
         ready = []
-        while (when := self.next) is not None and when <= now:
-            key = heappop(self._heap)[2]
-            del self._when[key]
+        while (key := self.pop(now)) is not None:
             ready.append(key)
         return ready

@@ -18,6 +18,7 @@ from attrs import define, field, frozen
 
 from mcp_tasks_adapters.admission import Admission
 from mcp_tasks_adapters.jobs import Errand
+from mcp_tasks_adapters.storing import Event, LoopThread, Questions, Store, StoreEffect
 from mcp_tasks_adapters.toolkit.calls import InputRequired, Request, TaskOffer, ToolCall
 from mcp_tasks_adapters.toolkit.outcomes import (
     Ending,
@@ -58,11 +59,8 @@ from mcp_tasks_proto.inputs import (
     ExchangeClosed,
     HttpHead,
     Input,
-    LoadFailed,
     MessageReceived,
-    SaveFailed,
     ShutdownStarted,
-    StoreInput,
     StreamReady,
     TimePassed,
     ToolsChanged,
@@ -76,8 +74,6 @@ from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.wire.jsonrpc import Notification, Response, error_message, parse_message
 
 __all__ = ["Channel", "Driver", "Event", "Job", "Loop", "RequestFacts", "Store", "StoreEffect"]
-
-StoreEffect = Load | Save | Delete | FindExpired
 
 _log = logging.getLogger("mcp_tasks_adapters")
 
@@ -94,14 +90,6 @@ class RequestFacts:
     """The peer's address, where there is one."""
 
 
-class Event(Protocol):
-    """A one-shot flag: ``trio.Event`` and ``asyncio.Event`` both are one."""
-
-    def set(self) -> None: ...
-    def is_set(self) -> bool: ...
-    async def wait(self) -> Any: ...
-
-
 class Job(Protocol):
     """A coroutine that was started."""
 
@@ -109,7 +97,7 @@ class Job(Protocol):
         """Cancel it, the loop's own way. Harmless once it has ended; may be called twice."""
 
 
-class Loop(Protocol):
+class Loop(LoopThread, Protocol):
     """What the driver needs of an event loop."""
 
     def now_ms(self) -> int:
@@ -117,9 +105,6 @@ class Loop(Protocol):
 
     def spawn(self, run: Callable[[], Awaitable[None]]) -> Job:
         """Start ``run`` soon, in the caller's nursery or task group. ``run`` handles its own errors."""
-
-    def event(self) -> Event:
-        """Return a new event."""
 
     def wake_at(self, deadline_ms: int | None) -> None:
         """Call ``driver.wake()`` at that time; replaces what was asked for before; ``None``: never.
@@ -145,13 +130,6 @@ class Channel(Protocol):
 
     def send(self, message: dict[str, Any]) -> None:
         """Send a notification on the stream; call ``driver.ready(exchange)`` when it has left."""
-
-
-class Store(Protocol):
-    """Where records are kept. See ``stores/contract.md``."""
-
-    def submit(self, effect: StoreEffect, answer: Callable[[StoreInput], None]) -> None:
-        """Carry out ``effect`` and call ``answer`` exactly once, now or later, on the loop's thread."""
 
 
 @define(eq=False)
@@ -184,13 +162,18 @@ class Driver:
     """
 
     def __init__(self, server: Server, *, store: Store, loop: Loop) -> None:
-        """Make an engine for ``server`` as it is declared now. ``store`` and ``loop`` may be used at once."""
+        """Make an engine for ``server`` as it is declared now.
+
+        ``store`` is open, and it and ``loop`` may be used at once.
+        """
         self._limits = server.limits
         self._tools = dict(server.tools)
         self._handlers = dict(server.handlers)
-        self._store = store
         self._loop = loop
-        self._engine = ServerEngine(settings=server.settings(), tools=server.declarations())
+        self._engine = ServerEngine(
+            settings=server.settings(), tools=server.declarations(), node=store.node
+        )
+        self._questions = Questions(store, loop, self.feed)
         self._admission: Admission | None = None
         if server.principal is not None or server.enabled is not None:
             self._admission = Admission(server, loop, admit=self.feed, refuse=self._refuse)
@@ -213,11 +196,12 @@ class Driver:
             RequestCancel: self._request_cancel,
             AcceptReport: self._accept_report,
             RejectReport: self._reject_report,
-            Load: self._ask_store,
-            Save: self._ask_store,
-            Delete: self._ask_store,
-            FindExpired: self._ask_store,
+            Load: self._questions.ask,
+            Save: self._questions.ask,
+            Delete: self._questions.ask,
+            FindExpired: self._questions.ask,
         }
+        self._unwatch_store = store.watch(self._engine.concerns, self.feed)
         self._unwatch_tools = server.watch_tools(lambda: self._tools_changed(server))
         # Nothing is due yet, but the engine wants to look for what expired while nobody was there.
         self.feed(TimePassed())
@@ -286,11 +270,19 @@ class Driver:
         for worker in list(self._workers.values()):
             self._stop_worker(worker, record_gone=False)
 
+    async def settled(self) -> None:
+        """Return once all that was reported is in the store, or failed to get there; hear of no more news.
+
+        For the end, after :meth:`stop_work`, when everything has stopped. How long that may take is for the
+        caller to bound.
+        """
+        self._unwatch_store()
+        await self._questions.settled()
+
     def feed(self, fact: Input) -> None:
         """Hand a fact to the engine, now or when it is done with those before, and do what it says.
 
-        For facts that no other method tells: ``RecordChanged`` and ``RecordRemoved`` from a store that is
-        shared with other nodes, or ``TtlChanged``.
+        For facts that no other method tells: news from a store, or ``TtlChanged``.
         """
         inbox = self._inbox
         inbox.append(fact)
@@ -469,16 +461,6 @@ class Driver:
     def _reject_report(self, reject: RejectReport) -> None:
         if isinstance(reject.token, Report):
             reject.token.settle(reject.reason)
-
-    # -- to the store --------------------------------------------------------------------------------------
-
-    def _ask_store(self, effect: StoreEffect) -> None:
-        try:
-            self._store.submit(effect, self.feed)
-        except Exception as error:
-            _log.error("the store raised on %s: %s", type(effect).__name__, describe(error))
-            failed = LoadFailed if isinstance(effect, Load | FindExpired) else SaveFailed
-            self.feed(failed(effect.token))
 
 
 def _stopping() -> ErrorObject:

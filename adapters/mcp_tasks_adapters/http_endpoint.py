@@ -19,7 +19,7 @@ from mcp_tasks_proto.wire.http import (
     Refusal,
     check_head,
 )
-from mcp_tasks_proto.wire.jsonrpc import decode, encode, error_message
+from mcp_tasks_proto.wire.jsonrpc import decode, encode_checked, error_message
 
 __all__ = ["Headers", "HttpEndpoint", "endpoint_policy", "endpoint_url", "over_limit", "response_parts"]
 
@@ -60,7 +60,7 @@ def response_parts(message: Mapping[str, Any] | None, headers: Headers = ()) -> 
     """Return the headers and the body of a response that is not a stream."""
     if message is None:
         return headers, b""
-    return (*JSON_HEADERS, *headers) if headers else JSON_HEADERS, encode(message)
+    return (*JSON_HEADERS, *headers) if headers else JSON_HEADERS, encode_checked(message)
 
 
 def over_limit(limit: str) -> ErrorObject:

@@ -93,7 +93,7 @@ def missing_capabilities(
     """Return what a client must declare beside ``client_capabilities`` to be asked these; ``None``: nothing.
 
     It is the object for ``data.requiredCapabilities`` of -32021 (NEG.10). A declared value that is no object
-    declares nothing. ``elicitation: {}`` declares forms (INP.2), but no longer once ``url`` is added to it, so
+    declares nothing. ``elicitation: {}`` declares forms (INP.2), but no longer once ``url`` is added, so
     where both are asked for, both are named.
     """
     needed: dict[str, set[str]] = {}

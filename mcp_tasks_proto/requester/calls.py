@@ -1,65 +1,28 @@
-"""What a requester remembers: the calls under way, and the requests it had sent for them."""
+"""What a requester remembers: calls under way, the tasks they became, the requests sent for them."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from enum import Enum
 from typing import Any
 
 from attrs import define, field
 
+from mcp_tasks_proto.errors import ErrorObject
 from mcp_tasks_proto.requester.reference import TaskReference
+from mcp_tasks_proto.requester.rounds import Round
 from mcp_tasks_proto.wire.schema import TaskView
 
-__all__ = ["Call", "Purpose", "Sent", "Watch"]
-
-
-class Purpose(Enum):
-    """Why a request was sent."""
-
-    CALL = "call"
-    """It is what the caller wants."""
-    LIST_TOOLS = "list tools"
-    """To learn which arguments are mirrored into headers."""
-    POLL = "poll"
-    UPDATE = "update"
-    CANCEL = "cancel"
-    LISTEN = "listen"
-
-    __hash__ = object.__hash__
-
-
-@define(eq=False, kw_only=True)
-class Watch:
-    """A task that is being watched."""
-
-    reference: TaskReference
-    view: TaskView | None = None
-    """The newest view."""
-    seen: str = ""
-    """When the newest view was made, by the server's clock."""
-    failures: int = 0
-    """Polls that failed since the last that did not."""
-    update_failures: int = 0
-    polling: int | None = None
-    """The poll in flight."""
-    updating: int | None = None
-    """The update in flight."""
-    submitted: tuple[str, ...] = ()
-    """The keys whose answers are in that update."""
-    stream: int | None = None
-    """The listen stream that was asked to bring its news."""
-    listening: bool = False
-    """Whether that stream agreed."""
-    last_poll_ms: int = 0
-    """When the last poll was sent, or the handle came."""
-    cancelling: bool = False
-    """The caller has cancelled and waits for the end: nobody is prompted any more."""
-
-    @property
-    def task_id(self) -> str:
-        """The task's id."""
-        return self.reference.task_id
+__all__ = [
+    "Call",
+    "Sent",
+    "SentCall",
+    "SentCancel",
+    "SentListen",
+    "SentPoll",
+    "SentToolList",
+    "SentUpdate",
+    "Watch",
+]
 
 
 @define(eq=False, kw_only=True)
@@ -73,33 +36,143 @@ class Call:
     request: int | None = None
     """The request in flight that carries the call itself."""
     rounds: int = 0
-    asked: dict[str, Mapping[str, Any]] = field(factory=dict)
-    """Input requests of the present round that wait for an answer, by key."""
+    """How often it was answered with questions (MRTR)."""
+    round: Round | None = None
+    """The last of these."""
     answers: dict[str, Mapping[str, Any]] = field(factory=dict)
-    """Answers of the present round."""
-    state: str | None = None
-    """The server's ``requestState`` of the present round."""
-    retried: bool = False
-    """Whether it was sent again after the server found fault with its version or headers."""
+    """Answers of that round."""
+    mended: set[int] = field(factory=set)
+    """Error codes after which it was put right and sent again."""
     watch: Watch | None = None
     """The task it became."""
 
     @property
     def tool(self) -> str | None:
         """The tool that is called, if one is."""
-        return self.params["name"] if self.method == "tools/call" else None
+        return self.params.get("name") if self.method == "tools/call" else None
+
+    @property
+    def asked(self) -> dict[str, Mapping[str, Any]]:
+        """The questions of the round that wait for an answer, by key."""
+        requests = {} if self.round is None else self.round.requests
+        return {key: request for key, request in requests.items() if key not in self.answers}
 
 
-@define(eq=False)
-class Sent:
-    """A request in flight."""
+@define(eq=False, kw_only=True)
+class Watch:
+    """A task that is being watched."""
 
-    purpose: Purpose
-    call: Call | None
-    """Whose it is; ``None`` for what is sent on everybody's behalf."""
-    calls: dict[str, Call] = field(factory=dict)
-    """For a listen stream: the calls it brings news of, by task id."""
+    call: Call
+    reference: TaskReference
+    view: TaskView | None = None
+    """The newest view."""
+    seen: str = ""
+    """When the newest view was made, by the server's clock."""
+    polling: int | None = None
+    """The poll in flight; while there is none, the next one is planned."""
+    last_poll_ms: int = 0
+    """When the last poll was sent, or the handle came."""
+    next_poll_ms: int = 0
+    """When the next one is planned."""
+    quiet_until_ms: int = 0
+    """Until when the server asked to be left alone."""
+    failures: int = 0
+    """Polls that failed since the task was last heard of."""
+    trouble: str | None = None
+    """Why the last of these failed."""
+    overtaken: bool = False
+    """Whether a stream brought news since the poll in flight was sent: what it brings may be older."""
+    untold: bool = False
+    """Whether a stream brought news without saying which: the next poll has to tell."""
+    overdue: bool = False
+    """Whether the time to live has passed, and nothing was heard since."""
+    updating: int | None = None
+    """The update in flight."""
+    submitted: tuple[str, ...] = ()
+    """The keys whose answers are in that update."""
+    update_failures: int = 0
+    """Updates that failed since the last that did not."""
+    one_by_one: bool = False
+    """Whether answers are sent alone, because the server refused several together."""
+    refused: dict[str, ErrorObject] = field(factory=dict)
+    """Why the server refused an answer, by key."""
+    stream: SentListen | None = None
+    """The listen stream that was asked to bring its news."""
+    listening: bool = False
+    """Whether that stream agreed."""
+    cancelling: bool = False
+    """The caller has cancelled and waits for the end: nobody is prompted any more."""
+    cancellation: SentCancel | None = None
+    """What tells the server so, until it knows."""
+
+    @property
+    def task_id(self) -> str:
+        """The task's id."""
+        return self.reference.task_id
+
+
+# -- requests in flight ------------------------------------------------------------------------------
+
+
+@define(eq=False, kw_only=True)
+class _Sent:
+    """What all requests in flight have; each kind of them says whose it is."""
+
+    name: int = field(init=False)
+    """The engine's name for it."""
+    version: str = field(init=False)
+    """The protocol version it was said in."""
+    since_ms: int = field(init=False)
+    """When it was sent."""
+
+
+@define(eq=False, kw_only=True)
+class SentCall(_Sent):
+    """What the caller wants."""
+
+    call: Call
+
+
+@define(eq=False, kw_only=True)
+class SentToolList(_Sent):
+    """``tools/list``, to learn which arguments are mirrored into headers."""
+
+    first: bool
+    """Whether it is for the first page."""
+
+
+@define(eq=False, kw_only=True)
+class SentPoll(_Sent):
+    """``tasks/get``."""
+
+    watch: Watch
+
+
+@define(eq=False, kw_only=True)
+class SentUpdate(_Sent):
+    """``tasks/update``."""
+
+    watch: Watch
+
+
+@define(eq=False, kw_only=True)
+class SentCancel(_Sent):
+    """``tasks/cancel``; the same one while it is tried again."""
+
+    task_id: str
+    watch: Watch | None
+    """The task that is watched until it ends; ``None``: nobody waits for it."""
     attempts: int = 0
-    """For a cancellation nobody waits for: how often it failed."""
-    task_id: str | None = None
+    """How often it failed."""
+
+
+@define(eq=False, kw_only=True)
+class SentListen(_Sent):
+    """``subscriptions/listen``, a stream of news."""
+
+    watches: dict[str, Watch]
+    """The tasks it brings news of, by id."""
     acknowledged: bool = False
+
+
+Sent = SentCall | SentToolList | SentPoll | SentUpdate | SentCancel | SentListen

@@ -10,21 +10,30 @@ An engine speaks for one authorization: what it caches was said to that one (cor
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from itertools import count
 from typing import Any, Final
 
-from attrs import define, evolve, field
+from attrs import define, field
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject, LocalProtocolError
-from mcp_tasks_proto.input_requests import check_requests, check_response, missing_capabilities
+from mcp_tasks_proto.input_requests import check_response
 from mcp_tasks_proto.inputs import TimePassed
-from mcp_tasks_proto.requester.calls import Call, Purpose, Sent, Watch
+from mcp_tasks_proto.requester.cache import ResultCache
+from mcp_tasks_proto.requester.calls import (
+    Call,
+    Sent,
+    SentCall,
+    SentCancel,
+    SentListen,
+    SentPoll,
+    SentToolList,
+    SentUpdate,
+)
+from mcp_tasks_proto.requester.cancellations import Cancellations
 from mcp_tasks_proto.requester.effects import (
     PassOn,
     Prompt,
     RequesterEffect,
     RequesterStep,
-    SendRequest,
     Settle,
     StopRequest,
     WithdrawPrompt,
@@ -33,6 +42,7 @@ from mcp_tasks_proto.requester.inputs import (
     AnswerGiven,
     CallWanted,
     CancelWanted,
+    HttpReply,
     NotificationReceived,
     RequesterInput,
     RequestFailed,
@@ -41,6 +51,7 @@ from mcp_tasks_proto.requester.inputs import (
     ResumeWanted,
     WaitAbandoned,
 )
+from mcp_tasks_proto.requester.listening import Listener
 from mcp_tasks_proto.requester.outcomes import (
     Cancelled,
     Completed,
@@ -48,32 +59,32 @@ from mcp_tasks_proto.requester.outcomes import (
     Fault,
     ObservationLost,
     Outcome,
+    failure,
     fault_of,
+    modern,
 )
+from mcp_tasks_proto.requester.questions import Questions
 from mcp_tasks_proto.requester.reference import TaskReference
-from mcp_tasks_proto.requester.settings import RequesterSettings
-from mcp_tasks_proto.requester.tools import ToolList
-from mcp_tasks_proto.requester.watching import Watcher, backoff, read_view
-from mcp_tasks_proto.timers import Timers
-from mcp_tasks_proto.vocabulary import (
-    CACHEABLE_METHODS,
-    CLIENT_CAPABILITIES,
-    CLIENT_INFO,
-    PROTOCOL_VERSION,
+from mcp_tasks_proto.requester.requests import Requests, backoff
+from mcp_tasks_proto.requester.rounds import (
+    CANCELLED_ANSWER,
+    INPUT_METHODS,
+    answerable,
+    read_round,
 )
-from mcp_tasks_proto.wire.http import HeaderParameter
-from mcp_tasks_proto.wire.jsonrpc import Notification, Response, encode, parse_message, request_message
-from mcp_tasks_proto.wire.schema import ParamsError
+from mcp_tasks_proto.requester.settings import RequesterSettings
+from mcp_tasks_proto.requester.tools import ToolList, usable_tools
+from mcp_tasks_proto.requester.watching import LAST_MS, Watcher, read_view
+from mcp_tasks_proto.timers import Timers
+from mcp_tasks_proto.wire.jsonrpc import Notification, Response, parse_message
+from mcp_tasks_proto.wire.schema import ABSENT, ParamsError, TaskView
 
 __all__ = ["RequesterEngine"]
 
-INPUT_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
-"""The methods that a server may answer with ``input_required``."""
-
-STALE_MISSING_CAPABILITY: Final = -32003
-"""What drafts of the specification had in place of -32021."""
-
 PASSED_ON: Final = frozenset({"notifications/progress", "notifications/message"})
+
+TRY_LATER: Final = frozenset({408, 425, 429})
+"""HTTP statuses below 500 that do not find fault with the request itself."""
 
 
 @define(eq=False, kw_only=True)
@@ -81,117 +92,131 @@ class RequesterEngine:
     """One requester, as a state machine."""
 
     settings: RequesterSettings
-    _now: int = field(init=False, default=0)
     _timers: Timers = field(init=False, factory=Timers)
     _out: list[RequesterEffect] = field(init=False, factory=list)
     _calls: dict[Hashable, Call] = field(init=False, factory=dict)
-    _sent: dict[int, Sent] = field(init=False, factory=dict)
-    _names: count[int] = field(init=False, factory=lambda: count(1))
-    _version: str = field(init=False)
-    _declared: dict[str, Any] = field(init=False)
-    _cache: dict[tuple[str, bytes], tuple[int, Mapping[str, Any]]] = field(init=False, factory=dict)
+    _cache: ResultCache = field(init=False)
     _tools: ToolList = field(init=False)
+    _requests: Requests = field(init=False)
+    _listing: int | None = field(init=False, default=None)
+    """The request for a page of tools that is in flight."""
     _waiting_for_tools: dict[Hashable, Call] = field(init=False, factory=dict)
+    _listener: Listener = field(init=False)
+    _cancellations: Cancellations = field(init=False)
+    _questions: Questions = field(init=False)
     _watcher: Watcher = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._version = self.settings.versions[0]
-        self._declared = self.settings.declared()
-        self._tools = ToolList(self.settings.limits.tool_pages)
+        limits = self.settings.limits
+        self._cache = ResultCache(limits.cached_results)
+        self._tools = ToolList(limits.tool_pages)
+        self._requests = Requests(
+            settings=self.settings, timers=self._timers, out=self._out, tools=self._tools
+        )
+        self._listener = Listener(self._requests)
+        self._cancellations = Cancellations(self._requests)
+        self._questions = Questions(requests=self._requests, settle=self._settle)
         self._watcher = Watcher(
-            settings=self.settings,
-            timers=self._timers,
-            out=self._out,
-            sent=self._sent,
-            send=self._send,
-            stop=self._stop,
+            requests=self._requests,
+            listener=self._listener,
+            questions=self._questions,
+            cancellations=self._cancellations,
             settle=self._settle,
         )
 
     def handle(self, input: RequesterInput, *, now: int) -> RequesterStep:  # noqa: A002 - as ServerEngine's
-        """Take in one fact; return what to do about it, in order. ``now`` is Unix milliseconds.
+        """Take in one fact; return what to do about it, in order.
 
-        Raises :class:`LocalProtocolError` when the host breaks a rule of this interface, and only then.
+        ``now`` is Unix milliseconds; where it is earlier than before, the engine keeps its own time.
+
+        Raises :class:`LocalProtocolError` when the host breaks a rule of this interface, and only then. The
+        engine is as it was before such a call.
         """
         handler = _HANDLERS.get(type(input))
         if handler is None:
             raise LocalProtocolError(f"{type(input).__name__} is not an input of a requester engine")
-        self._now = self._watcher.now = max(now, self._now)
+        if not 0 <= now <= LAST_MS:
+            raise LocalProtocolError("now is Unix milliseconds, up to the end of the year 9999")
+        before = self._requests.now
+        self._requests.now = max(now, before)
         self._out.clear()
-        handler(self, input)
+        try:
+            handler(self, input)
+        except LocalProtocolError:
+            self._requests.now = before
+            raise
         return RequesterStep(tuple(self._out), self._timers.next)
 
     def tool(self, name: str) -> Mapping[str, Any] | None:
         """Return the definition that the server last gave of a tool, if it did."""
         return self._tools.definition(name)
 
+    def next_poll(self, call: Hashable) -> int | None:
+        """Return when the task of a call will be polled next, in Unix milliseconds, if that is planned."""
+        known = self._calls.get(call)
+        if known is None or known.watch is None:
+            return None
+        return self._timers.get(("poll", known.watch.task_id))
+
     # -- wishes ----------------------------------------------------------------------------------------
 
     def _call_wanted(self, wanted: CallWanted) -> None:
         params = {"name": wanted.tool, "arguments": wanted.arguments}
-        call = self._open(Call(key=wanted.call, method="tools/call", params=params, meta=wanted.meta))
-        if call is None:
+        call = Call(key=wanted.call, method="tools/call", params=params, meta=wanted.meta)
+        if not self._open(call, wanted.deadline_ms):
             return
-        self._set_deadline(call, wanted.deadline_ms)
-        if not self.settings.mirror_arguments or self._tools.known:
-            self._send_call(call)
-        else:
+        if self.settings.mirror_arguments and not self._tools.knows(wanted.tool):
             self._wait_for_tools(call)
+        else:
+            self._send_call(call)
 
     def _request_wanted(self, wanted: RequestWanted) -> None:
         if wanted.method == "tools/call":
             raise LocalProtocolError("RequestWanted: a tool call is a CallWanted")
-        call = self._open(Call(key=wanted.call, method=wanted.method, params=wanted.params, meta=wanted.meta))
-        if call is None:
+        known = self._cache.get(wanted.method, wanted.params, self._requests.now)
+        call = Call(key=wanted.call, method=wanted.method, params=wanted.params, meta=wanted.meta)
+        if not self._open(call, wanted.deadline_ms):
             return
-        known = self._cached(call)
-        if known is not None:
+        if known is None:
+            self._send_call(call)
+        else:
             self._settle(call, Completed(known))
-            return
-        self._set_deadline(call, wanted.deadline_ms)
-        self._send_call(call)
 
     def _resume_wanted(self, wanted: ResumeWanted) -> None:
+        call = Call(key=wanted.call, method="tools/call", params={})
+        if not self._open(call, wanted.deadline_ms):
+            return None
         try:
             reference = TaskReference.from_json(wanted.reference)
         except ValueError as error:
-            self._out.append(Settle(wanted.call, Failed(code=None, message=str(error), fault=Fault.CALLER)))
-            return
-        params = {"name": reference.tool, "arguments": {}}
-        call = self._open(Call(key=wanted.call, method="tools/call", params=params))
-        if call is not None:
-            self._set_deadline(call, wanted.deadline_ms)
-            self._watcher.watch(call, Watch(reference=reference), poll_at_once=True)
+            return self._fail(call, str(error), Fault.CALLER)
+        if reference.endpoint != self.settings.endpoint:
+            return self._fail(call, "the reference is to a task of another server", Fault.CALLER)
+        if reference.task_id in self._watcher:
+            return self._fail(call, "the task is being watched already", Fault.CALLER)
+        return self._watcher.resume(call, reference)
 
-    def _open(self, call: Call) -> Call | None:
+    def _open(self, call: Call, deadline_ms: int | None) -> bool:
+        """Take a call in, if there is room for one more."""
         if call.key in self._calls:
             raise LocalProtocolError("this call is under way already")
-        if len(self._calls) >= self.settings.limits.calls:
+        if len(self._calls) + len(self._cancellations) >= self.settings.limits.calls:
             message = "too many calls are under way (RequesterLimits.calls)"
             self._out.append(Settle(call.key, Failed(code=None, message=message, fault=Fault.CALLER)))
-            return None
+            return False
         self._calls[call.key] = call
-        return call
-
-    def _set_deadline(self, call: Call, deadline_ms: int | None) -> None:
         if deadline_ms is not None:
             self._timers.set(("deadline", call.key), deadline_ms)
+        return True
 
     def _cancel_wanted(self, wanted: CancelWanted) -> None:
         call = self._calls.get(wanted.call)
         if call is None:
-            return None
-        watch = call.watch
-        if watch is None:
-            return self._settle(call, Cancelled())
-        if not watch.cancelling:
-            waiting = call if wanted.wait else None
-            sent = Sent(Purpose.CANCEL, waiting, task_id=watch.task_id)
-            self._send(sent, "tasks/cancel", {"taskId": watch.task_id})
-        if not wanted.wait:
-            return self._settle(call, Cancelled(view=watch.view))
-        watch.cancelling = True
-        return self._watcher.withdraw_prompts(call, watch)
+            return
+        if call.watch is not None:
+            self._watcher.cancel(call.watch, wait=wanted.wait)
+        if call.watch is None or not wanted.wait:
+            self._settle(call, Cancelled(view=_view_of(call)))
 
     def _wait_abandoned(self, abandoned: WaitAbandoned) -> None:
         call = self._calls.get(abandoned.call)
@@ -200,164 +225,123 @@ class RequesterEngine:
 
     def _answer_given(self, given: AnswerGiven) -> None:
         call = self._calls.get(given.call)
-        if call is None:
-            return
-        request = self._asked_of(call, given.key)
-        if request is None:
+        request = None if call is None else _on_show(call, given.key)
+        if call is None or request is None:
             return
         if problem := check_response(request, given.response):
             raise LocalProtocolError(f"AnswerGiven: {problem}")
         if call.watch is not None:
-            self._watcher.answer(call, call.watch, given.key, given.response)
+            self._questions.answer(call.watch, given.key, given.response)
             return
         call.answers[given.key] = given.response
-        del call.asked[given.key]
         if not call.asked:
             self._send_call(call)
-
-    def _asked_of(self, call: Call, key: str) -> Mapping[str, Any] | None:
-        """Return the request that this key asks at present, if it does."""
-        if call.watch is None:
-            return call.asked.get(key)
-        view = call.watch.view
-        return None if view is None else (view.input_requests or {}).get(key)
 
     # -- sending -----------------------------------------------------------------------------------------
 
     def _send_call(self, call: Call) -> None:
         """Send the request that the call is, with what its present round of input has brought."""
+        if self.settings.mirror_arguments and call.tool and (fault := self._tools.fault(call.tool)):
+            return self._fail(call, f"the tool's definition is wrong: {fault}", Fault.SERVER)
         params = dict(call.params)
-        if call.rounds:
-            params["inputResponses"] = call.answers
-            if call.state is not None:
-                params["requestState"] = call.state
-        call.request = self._send(Sent(Purpose.CALL, call), call.method, params, meta=call.meta)
-
-    def _send(
-        self, sent: Sent, method: str, params: Mapping[str, Any], *, meta: Mapping[str, Any] | None = None
-    ) -> int:
-        name = next(self._names)
-        carried = {
-            **(meta or {}),
-            PROTOCOL_VERSION: self._version,
-            CLIENT_INFO: {"name": self.settings.name, "version": self.settings.version},
-            CLIENT_CAPABILITIES: self._declared,
-        }
-        parameters: tuple[HeaderParameter, ...] = ()
-        if method == "tools/call" and self.settings.mirror_arguments:
-            parameters = self._tools.parameters(params["name"])
-        self._sent[name] = sent
-        self._out.append(
-            SendRequest(
-                request=name,
-                message=request_message(name, method, {**params, "_meta": carried}),
-                parameters=parameters,
-                streams=sent.purpose is Purpose.LISTEN,
-            )
-        )
-        self._expect(name, sent)
-        return name
-
-    def _expect(self, name: int, sent: Sent) -> None:
-        """Set the time by which the answer, or some sign of life, must have come."""
-        limits = self.settings.limits
-        if sent.purpose is Purpose.CALL:
-            self._timers.set(("timeout", name), self._now + limits.call_timeout_ms)
-        elif sent.purpose is not Purpose.LISTEN or not sent.acknowledged:
-            self._timers.set(("timeout", name), self._now + limits.request_timeout_ms)
-        else:
-            self._timers.clear(("timeout", name))
-
-    def _stop(self, name: int) -> None:
-        self._forget_request(name)
-        self._out.append(StopRequest(name))
-
-    def _forget_request(self, name: int) -> Sent | None:
-        self._timers.clear(("timeout", name))
-        return self._sent.pop(name, None)
+        if call.round is not None and call.round.requests:
+            params["inputResponses"] = dict(call.answers)
+        if call.round is not None and call.round.state is not None:
+            params["requestState"] = call.round.state
+        try:
+            self._requests.check(call.method, params)
+        except LocalProtocolError as error:
+            return self._fail(call, str(error), Fault.CALLER)
+        call.request = self._requests.send(SentCall(call=call), call.method, params, meta=call.meta)
+        return None
 
     # -- ends ----------------------------------------------------------------------------------------------
 
     def _settle(self, call: Call, outcome: Outcome) -> None:
         """End a call: nothing of it is left, on this side or on the screen."""
         del self._calls[call.key]
-        self._waiting_for_tools.pop(call.key, None)
         self._timers.clear(("deadline", call.key))
         self._timers.clear(("again", call.key))
+        self._leave_tools(call)
         if call.request is not None:
-            self._stop(call.request)
+            self._requests.stop(call.request)
         for key in call.asked:
             self._out.append(WithdrawPrompt(call.key, key))
-        self._watcher.forget(call)
+        if call.watch is not None:
+            self._watcher.end(call.watch, outcome)
         self._out.append(Settle(call.key, outcome))
 
     def _lose(self, call: Call, reason: str) -> None:
-        view = None if call.watch is None else call.watch.view
-        self._settle(call, ObservationLost(reason=reason, view=view))
+        if call.watch is not None and call.watch.trouble is not None:
+            reason = f"{reason}; the last poll failed: {call.watch.trouble}"
+        self._settle(call, ObservationLost(reason=reason, view=_view_of(call)))
 
-    def _fail(self, call: Call, message: str, fault: Fault) -> None:
-        self._settle(call, Failed(code=None, message=message, fault=fault))
+    def _fail(self, call: Call, message: str, fault: Fault, http_status: int | None = None) -> None:
+        self._settle(call, Failed(code=None, message=message, fault=fault, http_status=http_status))
 
     # -- the network ---------------------------------------------------------------------------------------
 
     def _response_received(self, received: ResponseReceived) -> None:
-        sent = self._forget_request(received.request)
+        sent = self._requests.end(received.request)
         if sent is None:
             return
         response = parse_message(received.message)
-        pause_ms = 0 if received.http is None else received.http.retry_after_ms or 0
+        http = received.http
         if isinstance(response, Response) and response.id in (received.request, None):
             if response.error is not None:
-                self._refused(received.request, sent, _modern(response.error), pause_ms)
+                self._refused(sent, modern(response.error), http)
             else:
-                self._answered(received.request, sent, response.result or {})
-        elif received.http is not None and not 200 <= received.http.status < 300:
-            status = received.http.status
-            fault = Fault.SERVER if status >= 500 else Fault.CALLER
-            self._unanswered(sent, f"the server answered HTTP {status} without a message", fault, pause_ms)
+                self._answered(sent, response.result or {})
+        elif (status := _failing_status(http)) is not None:
+            fault = Fault.SERVER if status >= 500 or status in TRY_LATER else Fault.CALLER
+            self._unanswered(sent, f"the server answered HTTP {status} without a message", fault, http)
         else:
             self._unanswered(sent, "the server's answer is not a response to this request", Fault.SERVER)
 
     def _request_failed(self, failed: RequestFailed) -> None:
-        sent = self._forget_request(failed.request)
-        if sent is None:
-            return None
-        if sent.purpose is Purpose.CALL and failed.sent and sent.call is not None:
+        sent = self._requests.end(failed.request)
+        if isinstance(sent, SentCall) and failed.sent:
             sent.call.request = None
-            return self._lose(sent.call, failed.reason)
-        return self._unanswered(sent, failed.reason, Fault.NETWORK)
+            self._lose(sent.call, failed.reason)
+        elif sent is not None:
+            self._unanswered(sent, failed.reason, failed.fault)
 
     def _notification_received(self, received: NotificationReceived) -> None:
-        sent = self._sent.get(received.request)
+        sent = self._requests.get(received.request)
         message = parse_message(received.message)
         if sent is None or not isinstance(message, Notification):
             return
-        if sent.purpose is Purpose.LISTEN:
-            self._watcher.notified(received.request, sent, message.method, message.params)
-        elif sent.purpose is Purpose.CALL and sent.call is not None and message.method in PASSED_ON:
-            self._out.append(PassOn(sent.call.key, message.method, message.params))
-        if received.request in self._sent:
-            self._expect(received.request, sent)
+        self._requests.keep_alive(received.request)
+        match sent, message.method:
+            case SentListen(), "notifications/subscriptions/acknowledged":
+                self._watcher.acknowledged(sent, message.params)
+            case SentListen(), "notifications/tasks":
+                self._watcher.notified(sent, message.params)
+            case SentListen(), "notifications/cancelled" if message.params.get("requestId") == sent.name:
+                self._requests.stop(sent.name)
+                self._watcher.stream_ended(sent)
+            case SentCall(call=call), method if method in PASSED_ON:
+                self._out.append(PassOn(call.key, method, message.params))
 
     def _time_passed(self, _: TimePassed) -> None:
-        for timer in self._timers.due(self._now):
+        while (timer := self._timers.pop(self._requests.now)) is not None:
             match timer:
-                case ("poll", key):
-                    self._watcher.poll_due(key)
-                case ("timeout", int() as name):
+                case "poll", str() as task_id:
+                    self._watcher.poll_due(task_id)
+                case "timeout", int() as name:
                     self._timed_out(name)
-                case ("update", key):
-                    self._watcher.update_due(key)
-                case ("expiry", key):
-                    self._watcher.expiry_due(key)
-                case ("deadline", key):
+                case "update", str() as task_id:
+                    self._watcher.update_due(task_id)
+                case "expiry", str() as task_id:
+                    self._watcher.expiry_due(task_id)
+                case "deadline", key:
                     self._lose(self._calls[key], "the deadline has passed")
-                case ("again", key):
+                case "again", key:
                     self._send_call(self._calls[key])
-                case ("cancel", Sent() as sent):
-                    self._send(sent, "tasks/cancel", {"taskId": sent.task_id})
+                case "cancel", SentCancel() as sent:
+                    self._cancellations.send(sent)
                 case _:
-                    self._watcher.listen_due()
+                    self._listener.due()
 
     def _timed_out(self, name: int) -> None:
         self._out.append(StopRequest(name))
@@ -365,71 +349,73 @@ class RequesterEngine:
 
     # -- what an answer means --------------------------------------------------------------------------------
 
-    def _answered(self, name: int, sent: Sent, result: Mapping[str, Any]) -> None:
-        call = sent.call
-        watch = None if call is None else call.watch
-        match sent.purpose:
-            case Purpose.CALL if call is not None:
+    def _answered(self, sent: Sent, result: Mapping[str, Any]) -> None:
+        if not isinstance(sent, SentCall) and result.get("resultType", "complete") != "complete":
+            reason = "the server's answer is of a type that it may not be"
+            return self._unanswered(sent, reason, Fault.SERVER)
+        match sent:
+            case SentCall(call=call):
                 call.request = None
                 self._call_answered(call, result)
-            case Purpose.LIST_TOOLS:
-                self._tools_listed(result)
-            case Purpose.POLL if call is not None and watch is not None:
-                if result.get("resultType", "complete") == "complete":
-                    self._watcher.poll_answered(call, watch, result)
-                else:
-                    self._watcher.poll_failed(call, watch, "the server's answer is no task")
-            case Purpose.UPDATE if call is not None and watch is not None:
-                self._watcher.update_settled(call, watch)
-            case Purpose.LISTEN:
-                self._watcher.stream_ended(sent, None)
+            case SentToolList():
+                self._tools_listed(sent, result)
+            case SentPoll(watch=watch):
+                self._watcher.poll_answered(watch, result)
+            case SentUpdate(watch=watch):
+                self._questions.acknowledged(watch)
+            case SentListen():
+                self._watcher.stream_ended(sent)
             case _:
-                pass  # a cancellation was acknowledged; what comes of it, the polls tell
+                self._cancellations.known(sent)
+        return None
 
-    def _refused(self, name: int, sent: Sent, error: ErrorObject, pause_ms: int) -> None:
-        call = sent.call
-        watch = None if call is None else call.watch
-        match sent.purpose:
-            case Purpose.CALL if call is not None:
+    def _refused(self, sent: Sent, error: ErrorObject, http: HttpReply | None) -> None:
+        """An error. One that the caller has to mend would come again; others may not."""
+        if isinstance(sent, SentCall):
+            sent.call.request = None
+            self._call_refused(sent, error, http)
+        elif fault_of(error.code) is Fault.CALLER and not self._speaks_otherwise(sent, error):
+            self._refused_for_good(sent, error)
+        else:
+            self._unanswered(sent, error.message, Fault.SERVER, http)
+
+    def _refused_for_good(self, sent: Sent, error: ErrorObject) -> None:
+        match sent:
+            case SentPoll(watch=watch):
+                self._watcher.poll_refused(watch, error)
+            case SentUpdate(watch=watch):
+                self._questions.refused(watch, error)
+            case SentListen():
+                self._watcher.stream_ended(sent, refused=True)
+            case SentCancel():
+                self._cancellations.known(sent)
+            case _:
+                self._release_calls()
+
+    def _unanswered(self, sent: Sent, reason: str, fault: Fault, http: HttpReply | None = None) -> None:
+        """There is no answer, or none that means anything."""
+        pause_ms = 0 if http is None else http.retry_after_ms or 0
+        match sent:
+            case SentCall(call=call):
                 call.request = None
-                self._call_refused(call, error)
-            case Purpose.LIST_TOOLS:
-                self._tools_unknown()
-            case Purpose.POLL if call is not None and watch is not None:
-                self._watcher.poll_refused(call, watch, error, pause_ms)
-            case Purpose.UPDATE if call is not None and watch is not None:
-                if error.code == ErrorCode.INTERNAL_ERROR:
-                    self._watcher.update_failed(call, watch, pause_ms)
-                else:
-                    self._watcher.update_settled(call, watch)
-            case Purpose.LISTEN:
-                self._watcher.stream_ended(sent, error)
+                self._fail(call, reason, fault, _failing_status(http))
+            case SentPoll(watch=watch):
+                self._watcher.poll_failed(watch, reason, pause_ms)
+            case SentUpdate(watch=watch):
+                self._questions.failed(watch, pause_ms)
+            case SentListen():
+                self._watcher.stream_ended(sent, refused=fault is Fault.CALLER, pause_ms=pause_ms)
+            case SentCancel():
+                self._cancellations.failed(sent, pause_ms)
             case _:
-                if error.code == ErrorCode.INTERNAL_ERROR:
-                    self._repeat_cancel(sent)
+                # Without the list the call goes out plain; a server that needs the headers will say so.
+                self._release_calls()
 
-    def _unanswered(self, sent: Sent, reason: str, fault: Fault, pause_ms: int = 0) -> None:
-        call = sent.call
-        watch = None if call is None else call.watch
-        match sent.purpose:
-            case Purpose.CALL if call is not None:
-                call.request = None
-                self._fail(call, reason, fault)
-            case Purpose.LIST_TOOLS:
-                self._tools_unknown()
-            case Purpose.POLL if call is not None and watch is not None:
-                self._watcher.poll_failed(call, watch, reason, pause_ms)
-            case Purpose.UPDATE if call is not None and watch is not None:
-                self._watcher.update_failed(call, watch, pause_ms)
-            case Purpose.LISTEN:
-                self._watcher.stream_ended(sent, None)
-            case _:
-                self._repeat_cancel(sent)
-
-    def _repeat_cancel(self, sent: Sent) -> None:
-        sent.attempts += 1
-        if sent.attempts < self.settings.limits.cancel_attempts:
-            self._timers.set(("cancel", sent), self._now + backoff(self.settings, sent.attempts))
+    def _speaks_otherwise(self, sent: Sent, error: ErrorObject) -> bool:
+        """Whether an error is about the version, and there is another that both sides speak (NEG.2)."""
+        if error.code != ErrorCode.UNSUPPORTED_PROTOCOL_VERSION or not isinstance(error.data, dict):
+            return False
+        return self._requests.adopt_version(error.data.get("supported")) not in (None, sent.version)
 
     # -- calls -----------------------------------------------------------------------------------------------
 
@@ -437,38 +423,42 @@ class RequesterEngine:
         """A result: final, a round of input, or a task (REQ.1)."""
         kind = result.get("resultType", "complete")
         if kind == "complete":
-            self._remember(call, result)
-            return self._settle(call, Completed(self._tools.filtered(call.method, result)))
-        if kind == "input_required" and call.method in INPUT_METHODS:
-            return self._input_required(call, result)
-        if kind == "task" and call.method == "tools/call" and self.settings.tasks:
-            return self._became_task(call, result)
-        return self._fail(call, f"the server answered {call.method} with resultType {kind!r}", Fault.SERVER)
+            self._call_completed(call, result)
+        elif kind == "input_required" and call.method in INPUT_METHODS:
+            self._input_required(call, result)
+        elif kind == "task" and call.method == "tools/call" and self.settings.tasks:
+            self._became_task(call, result)
+        else:
+            message = f"the server answered {call.method} with a result of a type that it may not be"
+            self._fail(call, message, Fault.SERVER)
+
+    def _call_completed(self, call: Call, result: Mapping[str, Any]) -> None:
+        if call.method == "tools/list":
+            self._tools.add_page(result, first=call.params.get("cursor") is None)
+            result = usable_tools(result)
+        elif call.method == "server/discover":
+            self._requests.adopt_version(result.get("supportedVersions"))
+        if not call.rounds:
+            self._cache.put(call.method, call.params, result, self._requests.now)
+        self._settle(call, Completed(result))
 
     def _input_required(self, call: Call, result: Mapping[str, Any]) -> None:
-        requests, state = result.get("inputRequests", {}), result.get("requestState")
-        limits = self.settings.limits
-        problem = None
-        if not isinstance(requests, dict) or not all(isinstance(one, dict) for one in requests.values()):
-            problem = "inputRequests are not objects"
-        elif state is not None and not isinstance(state, str):
-            problem = "requestState is not a string"
-        elif not requests and state is None:
-            problem = "it asks for input without saying which"
-        elif requests and (fault := check_requests(requests)):
-            problem = fault
-        elif requests and (missing := missing_capabilities(requests, self.settings.capabilities)):
-            problem = f"it asks for input that was not declared: {', '.join(sorted(missing))}"
-        elif call.rounds >= limits.input_rounds:
-            problem = "it asks for input again and again (RequesterLimits.input_rounds)"
-        if problem is not None:
-            return self._fail(call, f"the server's input_required result is wrong: {problem}", Fault.SERVER)
+        try:
+            if call.rounds >= self.settings.limits.input_rounds:
+                raise ValueError("it asks for input again and again (RequesterLimits.input_rounds)")
+            call.round = read_round(result, self.settings)
+        except ValueError as error:
+            return self._fail(call, f"the server's input_required result is wrong: {error}", Fault.SERVER)
         call.rounds += 1
-        call.asked, call.answers, call.state = dict(requests), {}, state
-        for key, request in requests.items():
-            self._out.append(Prompt(call=call.key, key=key, request=request))
-        if not requests:
-            self._timers.set(("again", call.key), self._now + backoff(self.settings, call.rounds))
+        call.answers = {}
+        for key, request in call.round.requests.items():
+            if answerable(request, self.settings):
+                self._out.append(Prompt(call=call.key, key=key, request=request))
+            else:
+                call.answers[key] = CANCELLED_ANSWER
+        if not call.asked:
+            again_ms = self._requests.now + backoff(self.settings, call.rounds)
+            self._timers.set(("again", call.key), again_ms)
         return None
 
     def _became_task(self, call: Call, result: Mapping[str, Any]) -> None:
@@ -476,103 +466,75 @@ class RequesterEngine:
             view = read_view(result)
         except ParamsError as error:
             return self._fail(call, f"the server's task handle is wrong: {error}", Fault.SERVER)
-        watch = Watch(
-            reference=TaskReference(
-                endpoint=self.settings.endpoint,
-                task_id=view.task_id,
-                tool=call.params["name"],
-                capabilities=self._declared,
-                created_ms=self._now,
-                ttl_ms=view.ttl_ms if isinstance(view.ttl_ms, int) else None,
-                poll_interval_ms=view.poll_interval_ms,
-            )
+        if view.task_id in self._watcher:
+            return self._fail(call, "the server gave the task of another call", Fault.SERVER)
+        reference = TaskReference(
+            endpoint=self.settings.endpoint,
+            task_id=view.task_id,
+            tool=call.params["name"],
+            capabilities=self._requests.declared,
+            created_ms=self._requests.now,
+            ttl_ms=None if view.ttl_ms is ABSENT else view.ttl_ms,
+            poll_interval_ms=view.poll_interval_ms,
         )
-        self._watcher.keep(call, watch)
-        if view.status.terminal:
-            # A handle carries no payload, so the end must be fetched.
-            return self._watcher.watch(call, watch, poll_at_once=True)
-        self._watcher.watch(call, watch, poll_at_once=False)
-        return self._watcher.view_received(call, watch, view)
+        return self._watcher.begin(call, reference, view)
 
-    def _call_refused(self, call: Call, error: ErrorObject) -> None:
-        """An error: something to put right and send again, once, or the end."""
-        if not call.retried:
-            if error.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION and self._choose_version(error):
-                call.retried = True
+    def _call_refused(self, sent: SentCall, error: ErrorObject, http: HttpReply | None) -> None:
+        """An error: something to put right and send again, once for each kind, or the end."""
+        call = sent.call
+        if error.code not in call.mended:
+            if self._speaks_otherwise(sent, error):
+                call.mended.add(error.code)
                 return self._send_call(call)
             if error.code == ErrorCode.HEADER_MISMATCH and call.tool and self.settings.mirror_arguments:
                 # The tool's definition may have changed since it was listed (HTTP.3).
-                call.retried = True
+                call.mended.add(error.code)
                 return self._wait_for_tools(call)
-        failed = Failed(code=error.code, message=error.message, data=error.data, fault=fault_of(error.code))
-        return self._settle(call, failed)
+        return self._settle(call, failure(error, _failing_status(http)))
 
-    def _choose_version(self, error: ErrorObject) -> bool:
-        """Take the best version that both sides speak (NEG.2); whether it is another than before."""
-        offered = error.data.get("supported") if isinstance(error.data, dict) else None
-        served = offered if isinstance(offered, list) else []
-        for version in self.settings.versions:
-            if version in served and version != self._version:
-                self._version = version
-                return True
-        return False
-
-    # -- tools and caching -----------------------------------------------------------------------------------
+    # -- tools -----------------------------------------------------------------------------------------------
 
     def _wait_for_tools(self, call: Call) -> None:
         """Learn which arguments are mirrored before the call is sent."""
-        if not self._waiting_for_tools:
-            self._tools.begin()
-            self._send(Sent(Purpose.LIST_TOOLS, None), "tools/list", {})
         self._waiting_for_tools[call.key] = call
+        if self._listing is None:
+            self._listing = self._requests.send(SentToolList(first=True), "tools/list", {})
 
-    def _tools_listed(self, result: Mapping[str, Any]) -> None:
-        cursor = self._tools.add_page(result)
-        if cursor is not None and self._waiting_for_tools:
-            self._send(Sent(Purpose.LIST_TOOLS, None), "tools/list", {"cursor": cursor})
-        else:
-            self._tools.known = True
+    def _tools_listed(self, sent: SentToolList, result: Mapping[str, Any]) -> None:
+        cursor = self._tools.add_page(result, first=sent.first)
+        if cursor is None:
             self._release_calls()
-
-    def _tools_unknown(self) -> None:
-        """Without the list the call goes out plain; a server that needs the headers will say so."""
-        self._release_calls()
+        else:
+            self._listing = self._requests.send(SentToolList(first=False), "tools/list", {"cursor": cursor})
 
     def _release_calls(self) -> None:
-        waiting, self._waiting_for_tools = self._waiting_for_tools, {}
+        waiting, self._waiting_for_tools, self._listing = self._waiting_for_tools, {}, None
         for call in waiting.values():
-            if problem := self._tools.fault(call.params["name"]):
-                self._fail(call, f"the tool's definition is wrong: {problem}", Fault.SERVER)
-            else:
-                self._send_call(call)
+            self._send_call(call)
 
-    def _cached(self, call: Call) -> Mapping[str, Any] | None:
-        until, result = self._cache.get(_cache_key(call), (0, None))
-        return result if self._now < until else None
-
-    def _remember(self, call: Call, result: Mapping[str, Any]) -> None:
-        """Keep a result for as long as its server allows (core, "Caching")."""
-        ttl_ms = result.get("ttlMs")
-        if call.method not in CACHEABLE_METHODS or call.rounds or type(ttl_ms) is not int or ttl_ms <= 0:
-            return
-        if len(self._cache) >= self.settings.limits.cached_results:
-            del self._cache[next(iter(self._cache))]
-        self._cache[_cache_key(call)] = (self._now + ttl_ms, self._tools.filtered(call.method, result))
+    def _leave_tools(self, call: Call) -> None:
+        """A call ends; the list of tools is not read on for nobody."""
+        self._waiting_for_tools.pop(call.key, None)
+        if self._listing is not None and not self._waiting_for_tools:
+            self._requests.stop(self._listing)
+            self._listing = None
 
 
-def _cache_key(call: Call) -> tuple[str, bytes]:
-    return call.method, encode(dict(sorted(call.params.items())))
+def _view_of(call: Call) -> TaskView | None:
+    return None if call.watch is None else call.watch.view
 
 
-def _modern(error: ErrorObject) -> ErrorObject:
-    """Read the code of a draft as what became of it."""
-    if (
-        error.code == STALE_MISSING_CAPABILITY
-        and isinstance(error.data, dict)
-        and "requiredCapabilities" in error.data
-    ):
-        return evolve(error, code=int(ErrorCode.MISSING_CLIENT_CAPABILITY))
-    return error
+def _on_show(call: Call, key: str) -> Mapping[str, Any] | None:
+    """Return the request that is on show under a key at present, if one is."""
+    if call.watch is None:
+        return call.asked.get(key)
+    entry = call.watch.reference.ledger.get(key)
+    return None if entry is None else entry.on_show
+
+
+def _failing_status(http: HttpReply | None) -> int | None:
+    """Return the status of a reply that is none of success."""
+    return None if http is None or 200 <= http.status < 300 else http.status
 
 
 _HANDLERS: Final[Mapping[type, Callable[[RequesterEngine, Any], None]]] = {

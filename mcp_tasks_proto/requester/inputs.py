@@ -12,6 +12,7 @@ from typing import Any
 from attrs import field, frozen
 
 from mcp_tasks_proto.inputs import TimePassed
+from mcp_tasks_proto.requester.outcomes import Fault
 
 __all__ = [
     "AnswerGiven",
@@ -62,7 +63,11 @@ class ResumeWanted:
 
     call: Hashable
     reference: Any
-    """What ``KeepReference`` gave, as JSON. Anything else settles the call as failed, by the caller."""
+    """What ``KeepReference`` gave, as JSON.
+
+    Anything else settles the call as failed, by the caller; so does a reference to another server's task,
+    for whoever knows a task's id may be able to use it.
+    """
     deadline_ms: int | None = None
 
 
@@ -106,10 +111,11 @@ class HttpReply:
 
 @frozen(kw_only=True)
 class ResponseReceived:
-    """A request was answered. ``message`` is the parsed JSON, ``None`` where the body was no JSON."""
+    """A request was answered."""
 
     request: int
     message: Any
+    """The parsed JSON, nested as ``wire.jsonrpc.decode`` allows (WIRE.2); ``None``: the body was none."""
     http: HttpReply | None = None
 
 
@@ -125,12 +131,14 @@ class NotificationReceived:
 class RequestFailed:
     """A request will not be answered: no connection, a broken one, a timeout, garbage.
 
-    ``sent``: whether any of it may have reached the server.
+    ``sent``: whether any of it may have reached the server. ``fault``: who has to act, where it is not the
+    network's doing: a request that no transport can carry is its caller's.
     """
 
     request: int
     reason: str
     sent: bool = True
+    fault: Fault = Fault.NETWORK
 
 
 RequesterInput = (

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from mcp_tasks_proto.errors import ErrorCode
+from mcp_tasks_proto.errors import ErrorCode, ErrorObject
+from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.wire.schema import TaskView
 
-__all__ = ["Cancelled", "Completed", "Expired", "Failed", "Fault", "ObservationLost", "Outcome", "fault_of"]
+__all__ = [
+    "Cancelled",
+    "Completed",
+    "Expired",
+    "Failed",
+    "Fault",
+    "ObservationLost",
+    "Outcome",
+    "failure",
+    "fault_of",
+    "modern",
+    "outcome_of",
+]
 
 
 class Fault(Enum):
@@ -43,6 +56,8 @@ class Failed:
     message: str
     data: Any = None
     fault: Fault
+    http_status: int | None = None
+    """What the server answered with over HTTP, where that was no success: 401, say."""
 
 
 @frozen(kw_only=True)
@@ -61,7 +76,7 @@ class Expired:
     """The last view there was."""
 
 
-@frozen(kw_only=True)
+@frozen
 class ObservationLost:
     """What became of the call is not known here; its task may well go on (REQ.3)."""
 
@@ -72,7 +87,12 @@ class ObservationLost:
 
 Outcome = Completed | Failed | Cancelled | Expired | ObservationLost
 
-_CALLERS_CODES = frozenset(
+_STALE_MISSING_CAPABILITY: Final = -32003
+"""What drafts of the specification had in place of -32021."""
+_STALE_UNKNOWN_RESOURCE: Final = -32002
+"""What earlier versions had in place of -32602 for a resource that does not exist."""
+
+_CALLERS_CODES: Final = frozenset(
     {
         ErrorCode.INVALID_PARAMS,
         ErrorCode.METHOD_NOT_FOUND,
@@ -81,10 +101,49 @@ _CALLERS_CODES = frozenset(
         ErrorCode.INVALID_REQUEST,
         ErrorCode.PARSE_ERROR,
         ErrorCode.HEADER_MISMATCH,
+        _STALE_UNKNOWN_RESOURCE,
     }
 )
 
 
 def fault_of(code: int) -> Fault:
-    """Return who has to act on an error with this code."""
+    """Return who has to act on an error with this code. The caller's own would come again, unchanged."""
     return Fault.CALLER if code in _CALLERS_CODES else Fault.SERVER
+
+
+def modern(error: ErrorObject) -> ErrorObject:
+    """Read the code of a draft as what became of it."""
+    stale = error.code == _STALE_MISSING_CAPABILITY and isinstance(error.data, dict)
+    if stale and "requiredCapabilities" in error.data:
+        return evolve(error, code=int(ErrorCode.MISSING_CLIENT_CAPABILITY))
+    return error
+
+
+def failure(error: ErrorObject, http_status: int | None = None) -> Failed:
+    """Return the outcome that an error from the server is."""
+    return Failed(
+        code=error.code,
+        message=error.message,
+        data=error.data,
+        fault=fault_of(error.code),
+        http_status=http_status,
+    )
+
+
+def outcome_of(view: TaskView) -> Outcome | None:
+    """Return how a task has ended; ``None``: it has not. A payload that is missing is not made up."""
+    match view.status:
+        case Status.COMPLETED:
+            if view.result is None or view.result.get("resultType", "complete") != "complete":
+                message = "the task is said to be completed, without a final result"
+                return Failed(code=None, message=message, fault=Fault.SERVER)
+            return Completed(view.result)
+        case Status.FAILED:
+            if view.error is None:
+                message = view.status_message or "the task failed, and the server does not say why"
+                return Failed(code=None, message=message, fault=Fault.SERVER)
+            return failure(modern(view.error))
+        case Status.CANCELLED:
+            return Cancelled(view=view)
+        case _:
+            return None

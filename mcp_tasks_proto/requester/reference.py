@@ -39,7 +39,9 @@ class LedgerEntry:
     response: Mapping[str, Any] | None = None
     """The answer, while the server may not have it."""
     prompted: bool = False
-    """Whether *this* process has the prompt on show; never saved."""
+    """Whether *this* process has shown it; never saved."""
+    on_show: Mapping[str, Any] | None = None
+    """The request that this process has on show at present; never saved."""
 
 
 @define(eq=False, kw_only=True)
@@ -56,6 +58,11 @@ class TaskReference:
     ttl_ms: int | None
     poll_interval_ms: int | None
     ledger: dict[str, LedgerEntry] = field(factory=dict)
+
+    @property
+    def lifetime_ms(self) -> int | None:
+        """For how long the task is kept after its creation, where the server gave a time that makes sense."""
+        return self.ttl_ms if self.ttl_ms is not None and self.ttl_ms > 0 else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object that :meth:`from_json` reads."""
@@ -79,8 +86,8 @@ class TaskReference:
         schema = value.get("schema")
         if type(schema) is not int:
             raise ValueError("a task reference has an integer schema")
-        if schema > SCHEMA:
-            raise ValueError(f"the reference has schema {schema}; this version reads up to {SCHEMA}")
+        if not 1 <= schema <= SCHEMA:
+            raise ValueError(f"the reference has schema {schema}; this version reads 1 to {SCHEMA}")
         for name, kinds in _FIELDS.items():
             if type(value.get(name)) not in kinds:
                 raise ValueError(f"the reference's {name} is missing or of the wrong type")
@@ -90,8 +97,8 @@ class TaskReference:
             tool=value["tool"],
             capabilities=value["capabilities"],
             created_ms=value["createdMs"],
-            ttl_ms=value["ttlMs"],
-            poll_interval_ms=value["pollIntervalMs"],
+            ttl_ms=value.get("ttlMs"),
+            poll_interval_ms=value.get("pollIntervalMs"),
             ledger={key: _entry_from_json(key, entry) for key, entry in value["keys"].items()},
         )
 

@@ -21,11 +21,11 @@ class RequesterLimits:
     """Bounds of a requester, as positive integers: milliseconds where a name ends in ``_ms``."""
 
     calls: int = _positive(10_000)
-    """Calls under way."""
+    """Calls under way, and cancellations that their server has yet to hear of."""
     input_rounds: int = _positive(32)
     """Rounds of input one request may ask for before its result (MRTR)."""
     ledger_keys: int = _positive(1024)
-    """Input requests one task may make in its life."""
+    """Input requests one task may make in its life, or a call in one round."""
     tool_pages: int = _positive(100)
     """Pages of ``tools/list``."""
     cached_results: int = _positive(256)
@@ -43,9 +43,11 @@ class RequesterLimits:
     cancel_attempts: int = _positive(5)
     """Tries to tell a server of a cancellation that nobody waits for."""
     request_timeout_ms: int = _positive(30_000)
-    """For an answer to anything but a tool call or a listen request."""
+    """For an answer to anything but a tool call, and for a listen stream to begin."""
     call_timeout_ms: int = _positive(300_000)
     """For an answer to a tool call, from the last sign of life."""
+    longest_call_ms: int = _positive(86_400_000)
+    """For an answer to any request but a listen request, however many signs of life there are."""
     listen_delay_ms: int = _positive(20)
     """New tasks that come within this time share a listen stream."""
     stream_tasks: int = _positive(128)
@@ -68,7 +70,7 @@ class RequesterSettings:
     """Whether to try ``subscriptions/listen`` before polling."""
     mirror_arguments: bool = False
     """Whether the transport has headers to mirror arguments into (HTTP.3)."""
-    versions: tuple[str, ...] = (MODERN_VERSION,)
+    versions: tuple[str, ...] = field(default=(MODERN_VERSION,), validator=validators.min_len(1))
     """Protocol versions spoken here, the best first."""
     limits: RequesterLimits = field(factory=RequesterLimits)
 

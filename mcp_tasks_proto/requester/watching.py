@@ -1,395 +1,269 @@
-"""Living with a task: polls, listen streams, prompts, answers, and its end (REQ.2 to REQ.7)."""
+"""Living with a task: its polls, its views, its time to live, and its end (REQ.2, REQ.3, REQ.5 to REQ.7)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
 from attrs import define, field
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject
-from mcp_tasks_proto.input_requests import missing_capabilities
 from mcp_tasks_proto.lifecycle import Status
-from mcp_tasks_proto.requester.calls import Call, Purpose, Sent, Watch
-from mcp_tasks_proto.requester.effects import (
-    KeepReference,
-    Prompt,
-    RequesterEffect,
-    ShowView,
-    WithdrawPrompt,
-)
+from mcp_tasks_proto.requester.calls import Call, SentListen, SentPoll, Watch
+from mcp_tasks_proto.requester.cancellations import Cancellations
+from mcp_tasks_proto.requester.effects import ShowView
+from mcp_tasks_proto.requester.listening import Listener
 from mcp_tasks_proto.requester.outcomes import (
-    Cancelled,
-    Completed,
     Expired,
-    Failed,
-    Fault,
     ObservationLost,
     Outcome,
+    outcome_of,
 )
-from mcp_tasks_proto.requester.reference import KeyState, LedgerEntry
-from mcp_tasks_proto.requester.settings import RequesterSettings
-from mcp_tasks_proto.timers import Timers
-from mcp_tasks_proto.wire.schema import ParamsError, TaskView, structure
+from mcp_tasks_proto.requester.questions import Questions
+from mcp_tasks_proto.requester.reference import TaskReference
+from mcp_tasks_proto.requester.requests import Requests, backoff
+from mcp_tasks_proto.wire.schema import ABSENT, ParamsError, TaskView, structure
 
-__all__ = ["Watcher", "backoff", "read_view"]
+__all__ = ["LAST_MS", "Watcher", "read_view"]
 
-LISTEN: Final = ("listen",)
-"""Timer key: time to open a stream for the tasks that have none."""
-
-
-def backoff(settings: RequesterSettings, failures: int) -> int:
-    """Return how long to wait after this many failures in a row; nothing after none."""
-    if failures == 0:
-        return 0
-    limits = settings.limits
-    return min(limits.first_backoff_ms << min(failures - 1, 16), limits.last_backoff_ms)
+LAST_MS: Final = 253_402_300_799_999
+"""The end of the year 9999, the last moment RFC 3339 can write."""
 
 
 @define(eq=False, kw_only=True)
 class Watcher:
-    """The tasks a requester watches."""
+    """The tasks a requester watches.
 
-    settings: RequesterSettings
-    timers: Timers
-    out: list[RequesterEffect]
-    sent: dict[int, Sent]
-    """The requests in flight, by name."""
-    send: Callable[[Sent, str, Mapping[str, Any]], int]
-    """Sends a request; returns its name."""
-    stop: Callable[[int], None]
-    """Gives a request up."""
+    Each of them has a poll in flight, or one that is planned. What listen streams bring only saves polls.
+    """
+
+    requests: Requests
+    listener: Listener
+    questions: Questions
+    cancellations: Cancellations
     settle: Callable[[Call, Outcome], None]
-    now: int = 0
-    _watched: dict[Hashable, Call] = field(init=False, factory=dict)
-    _listens: bool = field(init=False)
-    _listen_failures: int = field(init=False, default=0)
-    _streamless: dict[Hashable, Call] = field(init=False, factory=dict)
-    """Calls that wait for a listen stream."""
-
-    def __attrs_post_init__(self) -> None:
-        self._listens = self.settings.listen
+    _watched: dict[str, Watch] = field(init=False, factory=dict)
 
     # -- beginning and end -----------------------------------------------------------------------------
 
-    def watch(self, call: Call, watch: Watch, *, poll_at_once: bool) -> None:
-        """Begin to watch the task that a call has become, or that was resumed."""
-        call.watch = watch
-        self._watched[call.key] = call
-        watch.last_poll_ms = self.now
-        if watch.reference.ttl_ms is not None:
-            self._set_backstop(call, watch)
-        if poll_at_once:
-            self.timers.set(("poll", call.key), self.now)
-        else:
-            self._plan_poll(call, watch)
-        self._want_stream(call)
+    def __contains__(self, task_id: str) -> bool:
+        """Whether this task is being watched."""
+        return task_id in self._watched
 
-    def forget(self, call: Call) -> None:
+    def begin(self, call: Call, reference: TaskReference, view: TaskView) -> None:
+        """Watch the task that a call has become; the first poll honours the hint (REQ.2).
+
+        A handle carries no payload (LIFE.3), so that an end which it tells of has to be fetched.
+        """
+        watch = self._watch(call, reference)
+        self.questions.keep(watch)
+        if view.status.terminal:
+            return self.poll_due(watch.task_id)
+        self._plan_poll(watch)
+        self.listener.want(watch)
+        return self._take_in(watch, view)
+
+    def resume(self, call: Call, reference: TaskReference) -> None:
+        """Watch a task that another process has watched before (REQ.6)."""
+        watch = self._watch(call, reference)
+        self.poll_due(watch.task_id)
+        self.listener.want(watch)
+
+    def _watch(self, call: Call, reference: TaskReference) -> Watch:
+        watch = Watch(call=call, reference=reference, last_poll_ms=self.requests.now)
+        call.watch = self._watched[watch.task_id] = watch
+        if reference.lifetime_ms is not None:
+            self._set_timer("expiry", watch, reference.created_ms + reference.lifetime_ms)
+        return watch
+
+    def end(self, watch: Watch, outcome: Outcome) -> None:
         """Stop watching: the call is over."""
-        watch = call.watch
-        if watch is None:
-            return
-        del self._watched[call.key]
-        self._streamless.pop(call.key, None)
+        del self._watched[watch.task_id]
         for name in ("poll", "update", "expiry"):
-            self.timers.clear((name, call.key))
+            self.requests.timers.clear((name, watch.task_id))
         for request in (watch.polling, watch.updating):
             if request is not None:
-                self.stop(request)
-        if watch.stream is not None:
-            self._leave_stream(watch.stream, watch.task_id)
-        self.withdraw_prompts(call, watch)
+                self.requests.stop(request)
+        self.listener.leave(watch)
+        self.questions.withdraw(watch)
+        if isinstance(outcome, ObservationLost):
+            self.cancellations.release(watch)
+        else:
+            self.cancellations.drop(watch)
 
-    def withdraw_prompts(self, call: Call, watch: Watch) -> None:
-        """Take every prompt of a task off the screen."""
-        for key, entry in watch.reference.ledger.items():
-            if entry.prompted:
-                entry.prompted = False
-                self.out.append(WithdrawPrompt(call.key, key))
+    def cancel(self, watch: Watch, *, wait: bool) -> None:
+        """Tell the server that the task is no longer wanted (REQ.7)."""
+        if not watch.cancelling:
+            watch.cancelling = True
+            self.cancellations.begin(watch)
+            self.questions.withdraw(watch)
+        if not wait:
+            self.cancellations.release(watch)
 
-    # -- news ----------------------------------------------------------------------------------------------
-
-    def view_received(self, call: Call, watch: Watch, view: TaskView) -> None:
-        """Take in a view, unless a newer one came before it; the first terminal one wins (REQ.5)."""
-        if _older(view.last_updated_at, watch.seen) and not view.status.terminal:
-            return None
-        watch.seen = view.last_updated_at
-        reference = watch.reference
-        changed = False
-        ttl_ms = view.ttl_ms if isinstance(view.ttl_ms, int) else None
-        if (ttl_ms, view.poll_interval_ms) != (reference.ttl_ms, reference.poll_interval_ms):
-            reference.ttl_ms, reference.poll_interval_ms = ttl_ms, view.poll_interval_ms
-            self._set_backstop(call, watch)
-            changed = True
-        if view != watch.view:
-            watch.view = view
-            self.out.append(ShowView(call.key, view))
-        match view.status:
-            case Status.COMPLETED:
-                return self.settle(call, Completed(view.result or {}))
-            case Status.FAILED:
-                return self.settle(call, _failed(view.error or _NO_ERROR))
-            case Status.CANCELLED:
-                return self.settle(call, Cancelled(view=view))
-            case _:
-                self._compare_inputs(call, watch, view.input_requests or {}, changed)
-        return None
-
-    def _compare_inputs(
-        self, call: Call, watch: Watch, outstanding: Mapping[str, Mapping[str, Any]], changed: bool
-    ) -> None:
-        """Prompt for what is new, withdraw what is moot, repeat what may have been lost (REQ.4)."""
-        ledger = watch.reference.ledger
-        new = [key for key in outstanding if key not in ledger and self._can_answer(outstanding[key])]
-        if len(ledger) + len(new) > self.settings.limits.ledger_keys:
-            message = "the task has made too many input requests (RequesterLimits.ledger_keys)"
-            return self.settle(call, Failed(code=None, message=message, fault=Fault.SERVER))
-        for key, entry in ledger.items():
-            if entry.prompted and key not in outstanding:
-                entry.prompted = False
-                self.out.append(WithdrawPrompt(call.key, key))
-        if watch.cancelling:
-            return None
-        for key in new:
-            ledger[key] = LedgerEntry(KeyState.SHOWN)
-        if new or changed:
-            self.keep(call, watch)
-        for key, request in outstanding.items():
-            known = ledger.get(key)
-            if known is not None and known.state is KeyState.SHOWN and not known.prompted:
-                known.prompted = True
-                self.out.append(Prompt(call=call.key, key=key, request=request, again=key not in new))
-        return self.submit(call, watch)
-
-    def _can_answer(self, request: Mapping[str, Any]) -> bool:
-        return missing_capabilities({"": request}, self.settings.capabilities) is None
-
-    def keep(self, call: Call, watch: Watch) -> None:
-        """Have the reference saved."""
-        self.out.append(KeepReference(call.key, watch.reference.to_json()))
+    def update_due(self, task_id: str) -> None:
+        """Time to repeat an update that failed."""
+        self.questions.submit(self._watched[task_id])
 
     # -- polls -----------------------------------------------------------------------------------------------
 
-    def poll_due(self, key: Hashable) -> None:
-        """Ask how a task stands."""
-        call = self._watched[key]
-        watch = call.watch
-        if watch is not None and watch.polling is None:
-            watch.last_poll_ms = self.now
-            watch.polling = self.send(Sent(Purpose.POLL, call), "tasks/get", {"taskId": watch.task_id})
+    def poll_due(self, task_id: str) -> None:
+        """Ask how a task stands; no other poll of it is in flight."""
+        watch = self._watched[task_id]
+        watch.last_poll_ms = self.requests.now
+        watch.overtaken = watch.untold = False
+        watch.polling = self.requests.send(SentPoll(watch=watch), "tasks/get", {"taskId": task_id})
 
-    def poll_answered(self, call: Call, watch: Watch, result: Mapping[str, Any]) -> None:
+    def poll_answered(self, watch: Watch, result: Mapping[str, Any]) -> None:
         """The server said how it stands."""
-        watch.polling = None
         try:
             view = read_view(result)
         except ParamsError as error:
-            return self.poll_failed(call, watch, f"the server's answer is no task: {error}")
+            return self.poll_failed(watch, f"the server's answer is no task: {error}")
         if view.task_id != watch.task_id:
-            return self.poll_failed(call, watch, "the server answered for another task")
-        watch.failures = 0
-        self._plan_poll(call, watch)
-        return self.view_received(call, watch, view)
+            return self.poll_failed(watch, "the server answered for another task")
+        watch.polling = None
+        self._heard(watch)
+        if not watch.overtaken or not _stale(watch, view):
+            self._take_in(watch, view)
+        if watch.task_id in self._watched:
+            self._plan_poll(watch)
+        return None
 
-    def poll_refused(self, call: Call, watch: Watch, error: ErrorObject, pause_ms: int) -> None:
-        """The server answered with an error; only some of them say that the task is gone (REQ.3, REQ.6)."""
+    def poll_refused(self, watch: Watch, error: ErrorObject) -> None:
+        """The server does not tell, and will not: the task is gone (REQ.6), or who asks may not know."""
         watch.polling = None
         if error.code == ErrorCode.INVALID_PARAMS:
-            return self.settle(call, Expired(view=watch.view))
-        if error.code in _LASTING:
+            self.settle(watch.call, Expired(view=watch.view))
+        else:
             reason = f"the server no longer tells: {error.message} ({error.code})"
-            return self.settle(call, ObservationLost(reason=reason, view=watch.view))
-        return self.poll_failed(call, watch, error.message, pause_ms)
+            self.settle(watch.call, ObservationLost(reason=reason, view=watch.view))
 
-    def poll_failed(self, call: Call, watch: Watch, reason: str, pause_ms: int = 0) -> None:
-        """A poll failed: that is not the task's end (REQ.3)."""
-        watch.polling = None
+    def poll_failed(self, watch: Watch, reason: str, pause_ms: int = 0) -> None:
+        """A poll failed: that is not the task's end, unless its time is over (REQ.3, REQ.5)."""
+        watch.polling, watch.trouble = None, reason
         watch.failures += 1
-        ttl_ms = watch.reference.ttl_ms
-        if ttl_ms is not None and self.now >= watch.reference.created_ms + ttl_ms:
-            return self.settle(call, Expired(view=watch.view))
-        return self._plan_poll(call, watch, pause_ms)
+        if watch.overdue:
+            return self.settle(watch.call, Expired(view=watch.view))
+        watch.quiet_until_ms = self.requests.now + pause_ms
+        return self._plan_poll(watch)
 
-    def expiry_due(self, key: Hashable) -> None:
-        """The time to live has passed on this side: ask once more, and then believe it (REQ.5)."""
-        call = self._watched[key]
-        watch = call.watch
-        if watch is None:
-            return
-        if watch.failures:
-            self.settle(call, Expired(view=watch.view))
-        elif watch.polling is None:
-            earliest = watch.last_poll_ms + self._interval(watch)
-            self.timers.set(("poll", key), max(self.now, min(earliest, self._next_poll(key))))
+    def _plan_poll(self, watch: Watch, *, soon: bool = False) -> None:
+        """Plan the next poll: never sooner than hint, floor, backoff and Retry-After allow (REQ.2).
 
-    def _next_poll(self, key: Hashable) -> int:
-        planned = self.timers.get(("poll", key))
-        return self.now if planned is None else planned
+        ``soon``: as soon as that, without the interval that it otherwise leaves after the last news.
+        """
+        settings, now = self.requests.settings, self.requests.now
+        interval_ms = self._interval(watch)
+        wait_ms = backoff(settings, watch.failures)
+        if not soon:
+            wait_ms = max(wait_ms, interval_ms)
+            if watch.listening and not watch.failures and not watch.untold:
+                wait_ms = max(wait_ms, settings.limits.listening_poll_ms)
+        watch.next_poll_ms = max(now + wait_ms, watch.last_poll_ms + interval_ms, watch.quiet_until_ms)
+        self._set_timer("poll", watch, watch.next_poll_ms)
 
-    def _plan_poll(self, call: Call, watch: Watch, pause_ms: int = 0) -> None:
-        """Plan the next poll: never sooner than hint, floor, backoff and Retry-After (REQ.2)."""
-        wait = max(self._interval(watch), backoff(self.settings, watch.failures), pause_ms)
-        if watch.listening and watch.failures == 0:
-            wait = max(wait, self.settings.limits.listening_poll_ms)
-        self.timers.set(("poll", call.key), max(watch.last_poll_ms + self._interval(watch), self.now + wait))
+    def _set_timer(self, name: str, watch: Watch, when: int) -> None:
+        """Set a timer for a task, no later than a host can tell the time, whatever number the server gave."""
+        self.requests.timers.set((name, watch.task_id), min(when, LAST_MS))
 
     def _interval(self, watch: Watch) -> int:
         """Return the server's hint, where it is usable, and never less than the floor."""
-        limits = self.settings.limits
-        hint = watch.reference.poll_interval_ms
-        usable = hint if hint is not None and hint > 0 else limits.poll_interval_ms
+        limits, hint = self.requests.settings.limits, watch.reference.poll_interval_ms
+        usable = limits.poll_interval_ms if hint is None or hint <= 0 else hint
         return max(usable, limits.poll_floor_ms)
 
-    def _set_backstop(self, call: Call, watch: Watch) -> None:
-        ttl_ms = watch.reference.ttl_ms
-        if ttl_ms is None:
-            self.timers.clear(("expiry", call.key))
+    # -- news ----------------------------------------------------------------------------------------------
+
+    def _heard(self, watch: Watch) -> None:
+        """The task is there."""
+        watch.failures, watch.trouble, watch.overdue = 0, None, False
+        self._set_backstop(watch)
+
+    def _take_in(self, watch: Watch, view: TaskView) -> None:
+        """Take in the newest view; the first terminal one wins, for it ends the call (REQ.5)."""
+        known, watch.view, watch.seen = watch.view, view, view.last_updated_at
+        changed = self._take_terms(watch, view)
+        if view != known:
+            self.requests.out.append(ShowView(watch.call.key, view))
+        if (outcome := outcome_of(view)) is not None:
+            return self.settle(watch.call, outcome)
+        if view.status is not Status.INPUT_REQUIRED:
+            return self.questions.compare(watch, {}, changed=changed)
+        if view.input_requests is not None:
+            return self.questions.compare(watch, view.input_requests, changed=changed)
+        return self.questions.keep(watch) if changed else None
+
+    def _take_terms(self, watch: Watch, view: TaskView) -> bool:
+        """Take in what a view says of time to live and poll interval; whether that is new."""
+        reference = watch.reference
+        known = reference.ttl_ms, reference.poll_interval_ms
+        if view.ttl_ms is not ABSENT:
+            reference.ttl_ms = view.ttl_ms
+        if view.poll_interval_ms is not None:
+            reference.poll_interval_ms = view.poll_interval_ms
+        self._set_backstop(watch)
+        return known != (reference.ttl_ms, reference.poll_interval_ms)
+
+    # -- the time to live ------------------------------------------------------------------------------------
+
+    def _set_backstop(self, watch: Watch) -> None:
+        """Set when to give the task up if it is not heard of until then (REQ.5).
+
+        One that is heard of after its time gets as much again: the server keeps it for longer than it said.
+        """
+        created_ms, lifetime_ms = watch.reference.created_ms, watch.reference.lifetime_ms
+        if lifetime_ms is None:
+            self.requests.timers.clear(("expiry", watch.task_id))
         else:
-            self.timers.set(("expiry", call.key), watch.reference.created_ms + ttl_ms)
+            begun_ms = created_ms if created_ms + lifetime_ms > self.requests.now else self.requests.now
+            self._set_timer("expiry", watch, begun_ms + lifetime_ms)
 
-    # -- answers ---------------------------------------------------------------------------------------------
-
-    def answer(self, call: Call, watch: Watch, key: str, response: Mapping[str, Any]) -> None:
-        """Take an answer in, and send it as soon as no other update is under way (REQ.4)."""
-        entry = watch.reference.ledger.get(key)
-        if entry is None or not entry.prompted:
-            return
-        entry.prompted = False
-        entry.state, entry.response = KeyState.ANSWERED, response
-        self.keep(call, watch)
-        self.submit(call, watch)
-
-    def submit(self, call: Call, watch: Watch) -> None:
-        """Send every answer that the server may not have."""
-        answered = {
-            key: entry.response
-            for key, entry in watch.reference.ledger.items()
-            if entry.state is KeyState.ANSWERED and entry.response is not None
-        }
-        if not answered or watch.updating is not None or self.timers.get(("update", call.key)) is not None:
-            return
-        watch.submitted = tuple(answered)
-        params = {"taskId": watch.task_id, "inputResponses": answered}
-        watch.updating = self.send(Sent(Purpose.UPDATE, call), "tasks/update", params)
-
-    def update_due(self, key: Hashable) -> None:
-        """Time to repeat an update that failed."""
-        call = self._watched[key]
-        if call.watch is not None:
-            self.submit(call, call.watch)
-
-    def update_settled(self, call: Call, watch: Watch) -> None:
-        """The server has the answers, or will never take them: they are not sent again."""
-        watch.updating, watch.update_failures = None, 0
-        for key in watch.submitted:
-            entry = watch.reference.ledger[key]
-            entry.state, entry.response = KeyState.SENT, None
-        watch.submitted = ()
-        self.keep(call, watch)
-        self.submit(call, watch)
-
-    def update_failed(self, call: Call, watch: Watch, pause_ms: int = 0) -> None:
-        """It is not known whether the server has the answers: the same ones are sent again."""
-        watch.updating = None
-        watch.submitted = ()
-        watch.update_failures += 1
-        wait = max(backoff(self.settings, watch.update_failures), pause_ms)
-        self.timers.set(("update", call.key), self.now + wait)
+    def expiry_due(self, task_id: str) -> None:
+        """Nothing was heard of the task until its time was over: the next poll decides, if it comes soon."""
+        watch = self._watched[task_id]
+        watch.overdue = True
+        patience_ms = max(watch.reference.ttl_ms or 0, self.requests.settings.limits.listening_poll_ms)
+        if watch.polling is None and watch.next_poll_ms - self.requests.now > patience_ms:
+            self.settle(watch.call, Expired(view=watch.view))
 
     # -- listen streams ------------------------------------------------------------------------------------
 
-    def _want_stream(self, call: Call) -> None:
-        if self._listens:
-            self._streamless[call.key] = call
-            if self.timers.get(LISTEN) is None:
-                wait = max(
-                    self.settings.limits.listen_delay_ms, backoff(self.settings, self._listen_failures)
-                )
-                self.timers.set(LISTEN, self.now + wait)
+    def acknowledged(self, stream: SentListen, params: Mapping[str, Any]) -> None:
+        """A stream has begun; tasks of which it will bring no news are polled as before."""
+        for watch in self.listener.acknowledged(stream, params):
+            self._poll_soon(watch)
 
-    def listen_due(self) -> None:
-        """Open a stream for tasks that have none."""
-        batch = list(self._streamless.values())[: self.settings.limits.stream_tasks]
-        calls: dict[str, Call] = {}
-        for call in batch:
-            if call.watch is not None and call.watch.task_id not in calls:
-                del self._streamless[call.key]
-                calls[call.watch.task_id] = call
-        params = {"notifications": {"taskIds": list(calls)}}
-        request = self.send(Sent(Purpose.LISTEN, None, calls), "subscriptions/listen", params)
-        for watch in _watches(calls):
-            watch.stream = request
-        if self._streamless:
-            self.timers.set(LISTEN, self.now)
-
-    def notified(self, request: int, sent: Sent, method: str, params: Mapping[str, Any]) -> None:
-        """A listen stream brought something."""
-        if method == "notifications/subscriptions/acknowledged":
-            return self._acknowledged(request, sent, params)
-        call = sent.calls.get(str(params.get("taskId")))
-        watch = None if call is None else call.watch
-        if method != "notifications/tasks" or call is None or watch is None or not sent.acknowledged:
+    def notified(self, stream: SentListen, params: Mapping[str, Any]) -> None:
+        """A stream brought news of a task (SUB.2, SUB.3)."""
+        task_id = params.get("taskId")
+        watch = stream.watches.get(task_id) if isinstance(task_id, str) else None
+        if watch is None or not stream.acknowledged:
             return None
         try:
             view = read_view(params)
         except ParamsError:
             return None
-        watch.failures = 0
+        if _stale(watch, view):
+            return None
+        self._heard(watch)
+        if _lacks_payload(view):
+            watch.untold = True
+            return self._poll_soon(watch)
+        watch.overtaken = True
+        self._take_in(watch, view)
+        if watch.task_id in self._watched and watch.polling is None:
+            self._plan_poll(watch)
+        return None
+
+    def stream_ended(self, stream: SentListen, *, refused: bool = False, pause_ms: int = 0) -> None:
+        """A stream is gone, and with it what it may not have brought any more."""
+        for watch in self.listener.ended(stream, refused=refused, pause_ms=pause_ms):
+            self._poll_soon(watch)
+
+    def _poll_soon(self, watch: Watch) -> None:
         if watch.polling is None:
-            watch.last_poll_ms = self.now
-            self._plan_poll(call, watch)
-        return self.view_received(call, watch, view)
-
-    def _acknowledged(self, request: int, sent: Sent, params: Mapping[str, Any]) -> None:
-        sent.acknowledged = True
-        self._listen_failures = 0
-        agreed = params.get("notifications")
-        task_ids = agreed.get("taskIds") if isinstance(agreed, dict) else None
-        for watch in _watches(sent.calls):
-            if isinstance(task_ids, list) and watch.task_id in task_ids:
-                watch.listening = True
-            else:
-                watch.stream = None
-                self._leave_stream(request, watch.task_id)
-
-    def _leave_stream(self, request: int, task_id: str) -> None:
-        """One of a stream's tasks needs it no more; the stream goes with the last."""
-        sent = self.sent[request]
-        del sent.calls[task_id]
-        if not sent.calls:
-            self.stop(request)
-
-    def stream_ended(self, sent: Sent, error: ErrorObject | None) -> None:
-        """A stream is gone: poll, and try to listen again unless the server will not (REQ)."""
-        if error is not None and not sent.acknowledged and error.code in _NO_LISTENING:
-            self._listens = False
-        self._listen_failures += 1
-        for call in list(sent.calls.values()):
-            watch = call.watch
-            if watch is not None:
-                watch.stream, watch.listening = None, False
-                if watch.polling is None:
-                    self._plan_poll(call, watch)
-                self._want_stream(call)
-
-
-_LASTING: Final = frozenset(
-    {
-        ErrorCode.METHOD_NOT_FOUND,
-        ErrorCode.MISSING_CLIENT_CAPABILITY,
-        ErrorCode.UNSUPPORTED_PROTOCOL_VERSION,
-        ErrorCode.INVALID_REQUEST,
-        ErrorCode.PARSE_ERROR,
-        ErrorCode.HEADER_MISMATCH,
-    }
-)
-"""Errors that the same request would meet again."""
-
-_NO_LISTENING: Final = _LASTING | {ErrorCode.INVALID_PARAMS}
-
-_NO_ERROR: Final = ErrorObject(ErrorCode.INTERNAL_ERROR, "the server did not say what failed")
+            self._plan_poll(watch, soon=True)
 
 
 def read_view(members: Mapping[str, Any]) -> TaskView:
@@ -401,12 +275,22 @@ def read_view(members: Mapping[str, Any]) -> TaskView:
     return structure(TaskView, own)
 
 
-def _watches(calls: Mapping[str, Call]) -> list[Watch]:
-    return [call.watch for call in calls.values() if call.watch is not None]
+def _lacks_payload(view: TaskView) -> bool:
+    """Whether a view lacks what its status is about; some servers only notify that there is news."""
+    match view.status:
+        case Status.COMPLETED:
+            return view.result is None
+        case Status.FAILED:
+            return view.error is None
+        case Status.INPUT_REQUIRED:
+            return view.input_requests is None
+        case _:
+            return False
 
 
-def _failed(error: ErrorObject) -> Failed:
-    return Failed(code=error.code, message=error.message, data=error.data, fault=Fault.SERVER)
+def _stale(watch: Watch, view: TaskView) -> bool:
+    """Whether a newer view came before this one. An end is news whenever it comes (REQ.5)."""
+    return not view.status.terminal and _older(view.last_updated_at, watch.seen)
 
 
 def _older(one: str, other: str) -> bool:

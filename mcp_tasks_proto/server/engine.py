@@ -18,6 +18,7 @@ from mcp_tasks_proto.effects import (
     Forward,
     RejectReport,
     Reply,
+    Send,
     StartTool,
     StartWork,
     Step,
@@ -61,6 +62,7 @@ from mcp_tasks_proto.inputs import (
     WorkCompleted,
     WorkFailed,
     WorkInput,
+    WorkLost,
     WorkProgressed,
     WorkStopped,
     WorkWithdrewInput,
@@ -76,6 +78,7 @@ from mcp_tasks_proto.server.operations import (
     Decision,
     EndWork,
     LookUp,
+    LoseWork,
     Operation,
     ReadTask,
     Remove,
@@ -84,7 +87,7 @@ from mcp_tasks_proto.server.reports import check_result, copied, is_task_id, new
 from mcp_tasks_proto.server.tasks import Tasks
 from mcp_tasks_proto.settings import InputVisibility, ServerSettings, TaskSupport, ToolDeclaration
 from mcp_tasks_proto.subscriptions import Stream, Streams
-from mcp_tasks_proto.vocabulary import CACHEABLE_METHODS, CLIENT_CAPABILITIES, SERVER_INFO, SUBSCRIPTION_ID
+from mcp_tasks_proto.vocabulary import CACHEABLE_METHODS, SERVER_INFO, SUBSCRIPTION_ID
 from mcp_tasks_proto.wire.jsonrpc import (
     Malformed,
     Notification,
@@ -118,6 +121,9 @@ class ServerEngine:
 
     settings: ServerSettings
     tools: Sequence[ToolDeclaration] = ()
+    node: str | None = None
+    """A name that no other engine over the same store has, or ever had: with it, the work that runs here can
+    be told from that of other nodes (``WorkLost``)."""
     _by_name: dict[str, ToolDeclaration] = field(init=False)
     _exchanges: dict[Hashable, Exchange] = field(init=False, factory=dict)
     _by_request_id: dict[tuple[Hashable, str | int], Exchange] = field(init=False, factory=dict)
@@ -158,6 +164,13 @@ class ServerEngine:
             tasks.now = before
             raise
         return Step(tuple(out), tasks.timers.next)
+
+    def concerns(self, task_id: str) -> bool:
+        """Whether news of this task would be of use here: its work runs here, or somebody listens to it.
+
+        The host may leave out ``RecordChanged`` and ``RecordRemoved`` of all other tasks.
+        """
+        return self._tasks.concern(task_id)
 
     # -- messages ------------------------------------------------------------------------------------
 
@@ -234,9 +247,13 @@ class ServerEngine:
 
     def _reply(self, exchange: Exchange, body: dict[str, Any]) -> None:
         """End an exchange with a result; every one says what it is and who gave it (WIRE.4)."""
+        self._finish(exchange, self._result(exchange, body), 200)
+
+    def _result(self, exchange: Exchange, body: dict[str, Any]) -> dict[str, Any]:
         body.setdefault("resultType", "complete")
-        self._identify(body)
-        self._finish(exchange, result_message(exchange.request.id, body), 200)
+        if self.settings.identify:
+            body["_meta"] = {**body.get("_meta", {}), SERVER_INFO: self._info}
+        return result_message(exchange.request.id, body)
 
     def _fail(self, exchange: Exchange, error: ErrorObject) -> None:
         """End an exchange with an error."""
@@ -247,10 +264,6 @@ class ServerEngine:
             self._out.extend(exchange.outbox.flush())
         self._out.append(Reply(exchange.key, message, http_status))
         self._drop(exchange)
-
-    def _identify(self, body: dict[str, Any]) -> None:
-        if self.settings.identify:
-            body["_meta"] = {**body.get("_meta", {}), SERVER_INFO: self._info}
 
     def _drop(self, exchange: Exchange) -> None:
         """Forget an exchange: it was answered, or nobody waits for it any more."""
@@ -308,7 +321,7 @@ class ServerEngine:
                 tool=tool.name,
                 arguments=given.params.get("arguments", {}),
                 can_create_task=exchange.can_create_task,
-                client_capabilities=given.params["_meta"][CLIENT_CAPABILITIES],
+                client_capabilities=exchange.capabilities,
                 principal=exchange.principal,
                 answers=given.answers,
                 state=given.state,
@@ -410,7 +423,6 @@ class ServerEngine:
             exchange=exchange.key,
             request_id=exchange.request.id,
             principal=exchange.principal,
-            shared_channel=exchange.connection is not None,
             tools_list_changed=wanted.tools_list_changed,
             task_ids=task_ids,
         )
@@ -483,7 +495,7 @@ class ServerEngine:
         if not exchange.can_create_task:
             raise LocalProtocolError("CallBecameTask: this call may not become a task (NEG.5)")
         limits = self.settings.limits
-        record = new_record(became, exchange, limits, self._tasks.now)
+        record = new_record(became, exchange, limits, self._tasks.now, self.node)
         if self._tasks.workers >= limits.workers:
             return self._fail(exchange, limit_reached("workers"))
         exchange.awaits = Awaits.CREATION
@@ -523,7 +535,7 @@ class ServerEngine:
         else:
             self._reply(exchange, decision.result or {})
             if isinstance(operation, CreateTask):
-                self._tasks.work_started(operation.record)
+                self._tasks.work_started(operation.task_id)
                 self._out.append(StartWork(exchange.key, operation.task_id))
 
     # -- store, time, operation ------------------------------------------------------------------------
@@ -555,6 +567,9 @@ class ServerEngine:
     def _record_removed(self, removed: RecordRemoved) -> None:
         self._tasks.removed(removed.task_id)
 
+    def _work_lost(self, lost: WorkLost) -> None:
+        self._tasks.begin(LoseWork(task_id=lost.task_id, node=lost.node))
+
     def _time_passed(self, _: TimePassed) -> None:
         self._tasks.time_passed()
 
@@ -566,10 +581,20 @@ class ServerEngine:
         self._stopping = True
         for exchange in [one for one in self._exchanges.values() if one.awaits is Awaits.NEWS]:
             if self._streams.acknowledged(exchange.key):
-                self._out.extend(self._streams.last_words(exchange.key))
-                self._reply(exchange, {"_meta": {SUBSCRIPTION_ID: exchange.request.id}})
+                self._end_stream(exchange)
             else:
                 self._fail(exchange, SHUTTING_DOWN)
+
+    def _end_stream(self, exchange: Exchange) -> None:
+        """End a listen stream from this side: what waits is sent, then the result (SUB.4)."""
+        self._out.extend(self._streams.waiting(exchange.key))
+        body = {"_meta": {SUBSCRIPTION_ID: exchange.request.id}}
+        if exchange.connection is None:
+            return self._reply(exchange, body)
+        # The core wants a notification as well on a channel that does not close with the stream. It comes
+        # second: a client that reads it first takes the stream for lost.
+        self._out.append(Send(exchange.key, self._result(exchange, body)))
+        return self._finish(exchange, self._streams.cancelled(exchange.key), 200)
 
 
 def _by_name(tools: Sequence[ToolDeclaration]) -> dict[str, ToolDeclaration]:
@@ -614,6 +639,7 @@ _HANDLERS: Final[Mapping[type, Callable[[ServerEngine, Any], None]]] = {
     ExpiredFound: ServerEngine._expired_found,
     RecordChanged: ServerEngine._record_changed,
     RecordRemoved: ServerEngine._record_removed,
+    WorkLost: ServerEngine._work_lost,
     TimePassed: ServerEngine._time_passed,
     ToolsChanged: ServerEngine._tools_changed,
     ShutdownStarted: ServerEngine._shutdown_started,

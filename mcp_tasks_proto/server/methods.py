@@ -73,16 +73,18 @@ def read_input(
 ) -> GivenInput | ErrorObject:
     """Open ``requestState`` and check ``inputResponses`` against what was asked (INP.4).
 
-    The handler gets a copy of the params: what it does to them must not reach a task's record. Where the
+    The handler gets a copy of the arguments: what it does to them must not reach a task's record. Where the
     host's parser takes more than JSON, that copy cannot be made, and the peer is told so.
 
     Answers to what was not asked are left out; missing ones are for the handler to ask again. Without a
     ``requestState`` nothing says what was asked, so the answers are only known to be objects.
     """
-    try:
-        params, _ = copied(request.params)
-    except LocalProtocolError as error:
-        return invalid_request(str(error))
+    params = dict(request.params)
+    if params.get("arguments"):
+        try:
+            params["arguments"], _ = copied(params["arguments"])
+        except LocalProtocolError as error:
+            return invalid_request(str(error))
     responses = params.get("inputResponses", {})
     if not isinstance(responses, dict):
         return invalid_params("inputResponses must be an object")

@@ -7,7 +7,7 @@ never touches anything but its arguments.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Hashable, Mapping
 from typing import Any, Final
 
@@ -37,6 +37,7 @@ __all__ = [
     "ElapseGrace",
     "EndWork",
     "LookUp",
+    "LoseWork",
     "Operation",
     "Progress",
     "ReadTask",
@@ -66,7 +67,7 @@ DONE = Decision()
 
 
 @frozen(kw_only=True, eq=False)
-class Operation(ABC):
+class Operation:
     """One intention about one task."""
 
     task_id: str
@@ -308,6 +309,34 @@ class ElapseGrace(Operation):
         return Decision(after=_end(record, Trigger.GRACE_ELAPSED, now, payload_bytes=0))
 
 
+@frozen(kw_only=True, eq=False)
+class LoseWork(Operation):
+    """The node that ran the work is gone; nobody will report any more."""
+
+    node: str
+
+    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+        """End the task, unless its work is not that node's any more.
+
+        As cancelled, if that was asked for: the worker has stopped, be it for another reason (CAN.6).
+        """
+        if record is None or record.node != self.node:
+            return DONE
+        if record.cancel_requested_at_ms is not None:
+            return Decision(after=_end(record, Trigger.WORK_STOPPED, now, payload_bytes=0))
+        error = internal_error("the worker of the task was lost", reason="worker_lost")
+        return Decision(
+            after=_end(
+                record,
+                Trigger.WORK_LOST,
+                now,
+                error=error,
+                payload_bytes=json_size(error.to_wire()),
+                status_message="The worker was lost: the server that ran it is gone.",
+            )
+        )
+
+
 # -- of nobody --------------------------------------------------------------------------------------
 
 
@@ -317,6 +346,8 @@ class Remove(Operation):
 
     orphaned: bool = False
     """The caller went away before it got the handle: the task goes whether expired or not."""
+    swept: bool = False
+    """It is one of a slice; the next slice waits for it."""
 
     def decide(self, record: TaskRecord | None, now: int) -> Decision:
         """Remove it, unless it is gone or was given more time meanwhile."""
@@ -329,7 +360,9 @@ _NONE: Final[Mapping[str, Any]] = {}
 
 def _end(record: TaskRecord, trigger: Trigger, now: int, **changes: Any) -> TaskRecord | None:
     """Apply an ending: what only a live task needs is dropped with it."""
-    return _apply(record, trigger, now, arguments=None, client_capabilities=_NONE, inputs=(), **changes)
+    return _apply(
+        record, trigger, now, arguments=None, client_capabilities=_NONE, inputs=(), node=None, **changes
+    )
 
 
 def _apply(record: TaskRecord, trigger: Trigger, now: int, **changes: Any) -> TaskRecord | None:

@@ -34,7 +34,7 @@ from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.server.exchange import Exchange
 from mcp_tasks_proto.server.operations import AskInput, EndWork, Operation, Progress, WithdrawInput
-from mcp_tasks_proto.wire.jsonrpc import encode
+from mcp_tasks_proto.wire.jsonrpc import encode, json_size
 
 __all__ = ["check_result", "copied", "is_task_id", "new_record", "operation_of"]
 
@@ -64,12 +64,14 @@ def copied(value: Mapping[str, Any]) -> tuple[Any, int]:
     return loads(data), len(data)
 
 
-def new_record(became: CallBecameTask, exchange: Exchange, limits: Limits, now: int) -> TaskRecord:
-    """Return the record of a call that goes on as a task. Raises :class:`LocalProtocolError`."""
+def new_record(
+    became: CallBecameTask, exchange: Exchange, limits: Limits, now: int, node: str | None
+) -> TaskRecord:
+    """Return the record of a call that goes on as a task on ``node``. Raises :class:`LocalProtocolError`."""
     if not is_task_id(became.task_id):
         raise LocalProtocolError(f"CallBecameTask: a task id matches {TASK_ID.pattern} (LIFE.6)")
     params = exchange.request.params
-    arguments, size = copied(params.get("arguments", {}))
+    arguments = params.get("arguments", {})
     poll_ms = limits.poll_interval_ms if became.poll_interval_ms is DEFAULT else became.poll_interval_ms
     ttl_ms = limits.ttl_ms if became.ttl_ms is DEFAULT else became.ttl_ms
     return TaskRecord(
@@ -85,7 +87,8 @@ def new_record(became: CallBecameTask, exchange: Exchange, limits: Limits, now: 
         last_updated_at_ms=now,
         ttl_ms=_lifetime(ttl_ms, limits),
         poll_interval_ms=_milliseconds("poll_interval_ms", poll_ms),
-        payload_bytes=size,
+        node=node,
+        payload_bytes=json_size(arguments),
     )
 
 

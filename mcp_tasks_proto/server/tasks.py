@@ -37,7 +37,15 @@ from mcp_tasks_proto.effects import (
 from mcp_tasks_proto.errors import LocalProtocolError, internal_error, limit_reached
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.records import TaskRecord
-from mcp_tasks_proto.server.operations import CreateTask, Decision, ElapseGrace, Operation, Remove
+from mcp_tasks_proto.server.operations import (
+    CreateTask,
+    Decision,
+    ElapseGrace,
+    LoseWork,
+    Operation,
+    Remove,
+)
+from mcp_tasks_proto.server.sweeping import Sweeping
 from mcp_tasks_proto.subscriptions import Streams
 from mcp_tasks_proto.timers import Timers
 
@@ -49,16 +57,11 @@ LAST_RETRY_MS: Final = 30_000
 
 STORE_DOWN: Final = "the task store did not answer"
 
-SWEEP: Final = ("sweep",)
-"""Key of the sweeping deadline. A grace has its task id as key, and a retry its question."""
-
 
 @define(eq=False)
 class _Worker:
     """A worker that was started here and has not ended."""
 
-    version: int
-    """Of the newest record it was told about."""
     delivered: set[str] = field(factory=set)
     """Keys whose answers it has."""
     told_to_stop: bool = False
@@ -88,7 +91,7 @@ class Tasks:
     now: int = 0
     timers: Timers = field(init=False, factory=Timers)
     _questions: dict[Hashable, _Question] = field(init=False, factory=dict)
-    _sweeps: set[Hashable] = field(init=False, factory=set)
+    _sweeping: Sweeping = field(init=False)
     _tokens: count[int] = field(init=False, factory=count)
     _workers: dict[str, _Worker] = field(init=False, factory=dict)
     _creations: int = field(init=False, default=0)
@@ -102,7 +105,8 @@ class Tasks:
             task_bytes=limits.task_bytes,
         )
         # Records may have expired before this engine was made: look once, as soon as there is a time.
-        self.timers.set(SWEEP, 0)
+        self._sweeping = Sweeping(self.timers)
+        self._sweeping.plan(0)
 
     # -- the stations ------------------------------------------------------------------------------
 
@@ -124,7 +128,7 @@ class Tasks:
         if decision.after is None:
             self.removed(question.operation.task_id)
         else:
-            self._plan_sweep(decision.after.expires_at_ms)
+            self._sweeping.plan(decision.after.expires_at_ms)
             self.news(decision.after)
         self._conclude(question.operation, decision)
 
@@ -139,9 +143,8 @@ class Tasks:
 
     def load_failed(self, token: Hashable) -> None:
         """The store could not answer a ``Load`` or ``FindExpired``."""
-        if token in self._sweeps:
-            self._sweeps.discard(token)
-            self._plan_sweep(self.now + LAST_RETRY_MS)
+        if self._sweeping.looks(token):
+            self._sweeping.failed(self.now + LAST_RETRY_MS)
         else:
             self._failed(self._loading(token), STORE_DOWN)
 
@@ -163,6 +166,9 @@ class Tasks:
 
     def _decide(self, question: _Question, record: TaskRecord | None) -> None:
         operation = question.operation
+        if record is None and not isinstance(operation, CreateTask):
+            # Removed elsewhere, maybe without a word: a worker that is left here must hear of it (TTL.1).
+            self.removed(operation.task_id)
         if record is not None and not isinstance(operation, Remove) and record.expired(self.now):
             self._decide(_Question(Remove(task_id=record.task_id)), record)
             record = None
@@ -180,6 +186,8 @@ class Tasks:
     def _conclude(self, operation: Operation, decision: Decision) -> None:
         if isinstance(operation, CreateTask):
             self._creations -= 1
+        elif isinstance(operation, Remove) and operation.swept:
+            self._sweeping.removed()
         self.conclude(operation, decision)
 
     def _failed(self, question: _Question, detail: str) -> None:
@@ -188,8 +196,10 @@ class Tasks:
             self._conclude(operation, Decision(error=internal_error(detail, reason="store_unavailable")))
         elif isinstance(operation, Remove) and not operation.orphaned:
             # The next sweep finds it again; were it kept here, each access would add another one.
-            self._plan_sweep(self.now + LAST_RETRY_MS)
-        else:
+            self._sweeping.pause(self.now + LAST_RETRY_MS)
+            if operation.swept:
+                self._sweeping.removed()
+        elif not isinstance(operation, LoseWork):  # which the host tells again
             delay = min(FIRST_RETRY_MS << min(question.failures, 16), LAST_RETRY_MS)
             question.failures += 1
             self.timers.set(question, self.now + delay)
@@ -223,9 +233,13 @@ class Tasks:
         """How many workers run here, or will once their task is durable."""
         return len(self._workers) + self._creations
 
-    def work_started(self, record: TaskRecord) -> None:
+    def concern(self, task_id: str) -> bool:
+        """Whether a worker or a listener is here who should know how this task stands."""
+        return task_id in self._workers or self.streams.listened_to(task_id)
+
+    def work_started(self, task_id: str) -> None:
         """A worker for this task is being started here."""
-        self._workers[record.task_id] = _Worker(record.version)
+        self._workers[task_id] = _Worker()
 
     def work_ended(self, task_id: str) -> None:
         """The worker of this task has ended by itself: there is nobody left to tell anything."""
@@ -243,8 +257,7 @@ class Tasks:
         if record.cancel_requested_at_ms is not None:
             grace_ends_ms = record.cancel_requested_at_ms + self.limits.cancel_grace_ms
             self.timers.set(record.task_id, grace_ends_ms)
-        if worker is not None and record.version > worker.version:
-            worker.version = record.version
+        if worker is not None:
             self._inform(worker, record)
 
     def removed(self, task_id: str) -> None:
@@ -284,23 +297,17 @@ class Tasks:
                     self.begin(ElapseGrace(task_id=task_id))
                 case _:
                     token = next(self._tokens)
-                    self._sweeps.add(token)
+                    self._sweeping.begin(token)
                     self.out.append(FindExpired(self.now, self.limits.sweep_batch, token))
 
     def expired_found(
         self, token: Hashable, records: Sequence[TaskRecord], next_expiry_ms: int | None
     ) -> None:
-        """Remove one slice of expired records, and plan the next (TTL.2)."""
-        if token not in self._sweeps:
+        """Remove one slice of expired records; the next is looked for when these are gone (TTL.2)."""
+        if not self._sweeping.looks(token):
             raise LocalProtocolError("ExpiredFound carries the token of an outstanding FindExpired")
-        self._sweeps.discard(token)
+        self._sweeping.found(
+            len(records), None if next_expiry_ms is None else max(next_expiry_ms, self.now + 1)
+        )
         for record in records:
-            self._decide(_Question(Remove(task_id=record.task_id)), record)
-        if next_expiry_ms is not None:
-            self._plan_sweep(max(next_expiry_ms, self.now + 1))
-
-    def _plan_sweep(self, when: int | None) -> None:
-        """Sweep at ``when``, or earlier if that is planned already."""
-        planned = self.timers.get(SWEEP)
-        if when is not None and (planned is None or when < planned):
-            self.timers.set(SWEEP, when)
+            self._decide(_Question(Remove(task_id=record.task_id, swept=True)), record)

@@ -2,6 +2,8 @@
 
 from mcp_tasks_proto.testing.host import ServerHost
 from mcp_tasks_proto.testing.messages import request
+from mcp_tasks_proto.testing.pair import Pair, Passage
+from mcp_tasks_proto.testing.requester_host import RequesterHost
 from mcp_tasks_proto.testing.store import DictStore
 
-__all__ = ["DictStore", "ServerHost", "request"]
+__all__ = ["DictStore", "Pair", "Passage", "RequesterHost", "ServerHost", "request"]

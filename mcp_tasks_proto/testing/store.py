@@ -30,8 +30,7 @@ class DictStore:
                     return SaveConflict(effect.token, current)
                 del self.records[effect.task_id]
                 return Saved(effect.token)
-            case FindExpired():
-                return self._find_expired(effect)
+        return self._find_expired(effect)
 
     def _save(self, effect: Save) -> StoreInput:
         current = self.records.get(effect.record.task_id)
@@ -45,7 +44,7 @@ class DictStore:
 
     def _over(self, quota: Quota, record: TaskRecord) -> str | None:
         """Return the name of the limit that ``record`` would break, if it would break one."""
-        kept = list(self.records.values())
+        kept = [one for one in self.records.values() if one.task_id != record.task_id]
         if len(kept) >= quota.tasks:
             return "tasks"
         if sum(one.principal == record.principal for one in kept) >= quota.tasks_per_principal:

@@ -229,6 +229,7 @@ def decode_header_value(raw: str) -> str | None:
         return None
 
 
+_TOKEN: Final = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FIELD_VALUE: Final = pattern(r"[\t\x20-\x7e]*")
 _PLAIN: Final = pattern(r"(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?")
 _ENCODED: Final = pattern(r"=\?base64\?(?P<text>.*)\?=")
@@ -274,6 +275,8 @@ def _check_field(head: HttpHead, name: str, expected: str, *, decode: bool = Fal
     """Check one required header. Only some may be encoded: what others say, every intermediary must see."""
     key = name.lower()
     raw = head.headers.get(key)
+    if raw == expected and not head.repeated and _TOKEN.fullmatch(raw):
+        return None  # as almost always: nothing that could be encoded, malformed or there twice
     if raw is None:
         return header_mismatch(f"{name} is missing")
     if key in head.repeated:
@@ -309,7 +312,6 @@ class HeaderParameter:
 
 _ANNOTATION: Final = "x-mcp-header"
 _SCHEMA_DEPTH: Final = 64
-_TOKEN: Final = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MIRRORED_TYPES: Final = ("string", "integer", "boolean")
 _MAPS_OF_SCHEMAS: Final = frozenset(
     {"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"}

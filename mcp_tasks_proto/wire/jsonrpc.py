@@ -33,6 +33,7 @@ __all__ = [
     "Response",
     "decode",
     "encode",
+    "encode_checked",
     "error_message",
     "json_size",
     "message_too_large",
@@ -155,14 +156,28 @@ def encode(message: Mapping[str, Any]) -> bytes:
     return _encode(message)
 
 
+def encode_checked(message: Mapping[str, Any]) -> bytes:
+    """Do as :func:`encode` for a message whose member names are known to be strings, which is faster.
+
+    Known are those of messages that an engine made of checked values. Any other name would become a string.
+    """
+    return _written(message)
+
+
 def json_size(value: Any) -> int:
     """Return how many bytes ``value`` takes in a message. Raises as :func:`encode` does."""
     return len(_encode(value))
 
 
 def _encode(value: Any) -> bytes:
+    data = _written(value)
+    _refuse_other_names(value)
+    return data
+
+
+def _written(value: Any) -> bytes:
     try:
-        data = _ENCODER.encode(value).encode()
+        return _ENCODER.encode(value).encode()
     except UnicodeEncodeError:
         raise _not_json("a string with a lone surrogate") from None
     except RecursionError:
@@ -171,8 +186,6 @@ def _encode(value: Any) -> bytes:
         raise _not_json(_NAME_PROBLEM) from None
     except ValueError as error:
         raise _not_json(str(error)) from None
-    _refuse_other_names(value)
-    return data
 
 
 def _refuse_other_names(value: Any) -> None:

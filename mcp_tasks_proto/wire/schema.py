@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, TypeVar, get_args, get_origin
 
 from attrs import Attribute, field, fields, frozen, has, resolve_types
@@ -447,13 +447,19 @@ def _task(record: TaskRecord) -> dict[str, Any]:
 
 
 _EPOCH: Final = datetime(1970, 1, 1)
-_MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def _timestamp(unix_ms: int) -> str:
     """Return a time as RFC 3339 has it, in UTC with milliseconds."""
+    seconds, milliseconds = divmod(unix_ms, 1000)
+    return f"{_to_the_second(seconds)}.{milliseconds:03d}Z"
+
+
+@lru_cache(maxsize=1024)
+def _to_the_second(unix_seconds: int) -> str:
+    """Return a time without its fraction; a task that is polled shows the same ones again and again."""
     try:
-        return (_EPOCH + unix_ms * _MILLISECOND).isoformat(timespec="milliseconds") + "Z"
+        return (_EPOCH + timedelta(seconds=unix_seconds)).isoformat(timespec="seconds")
     except OverflowError:
         raise LocalProtocolError("a time is not in Unix milliseconds") from None
 

@@ -26,7 +26,7 @@ from mcp_tasks_adapters.toolkit.tools import ToolHandler
 from mcp_tasks_proto.inputs import HttpHead, StoreInput
 from mcp_tasks_proto.testing.messages import request
 
-ELICITATION = {"elicitation": {}}
+ELICITATION: dict[str, Any] = {"elicitation": {}}
 """Client capabilities with which forms may be asked."""
 YES = {"action": "accept", "content": {}}
 HTTP = RequestFacts(transport="http", headers={}, peer="192.0.2.1")
@@ -71,12 +71,12 @@ class Exchange:
     @property
     def result(self) -> dict[str, Any]:
         assert "result" in self.message, self.message
-        return self.message["result"]
+        return dict(self.message["result"])
 
     @property
     def error(self) -> dict[str, Any]:
         assert "error" in self.message, self.message
-        return self.message["error"]
+        return dict(self.message["error"])
 
 
 class TrioLoop:
@@ -96,6 +96,9 @@ class TrioLoop:
 
     def event(self) -> Event:
         return trio.Event()
+
+    def post(self, call: Callable[[], object]) -> None:
+        trio.lowlevel.current_trio_token().run_sync_soon(call)
 
     async def checkpoint(self) -> None:
         await trio.lowlevel.checkpoint()
@@ -141,6 +144,9 @@ class AsyncioLoop:
 
     def event(self) -> Event:
         return asyncio.Event()
+
+    def post(self, call: Callable[[], object]) -> None:
+        asyncio.get_running_loop().call_soon(call)
 
     async def checkpoint(self) -> None:
         await asyncio.sleep(0)
@@ -295,7 +301,7 @@ def on_trio(test: WorldTest) -> Callable[[], None]:
     def run() -> None:
         trio.run(main)
 
-    del run.__wrapped__  # type: ignore[attr-defined]  # or pytest would take ``world`` for a fixture
+    del run.__wrapped__  # or pytest would take ``world`` for a fixture
     return run
 
 
@@ -314,7 +320,7 @@ def on_asyncio(test: WorldTest) -> Callable[[], None]:
     def run() -> None:
         asyncio.run(main())
 
-    del run.__wrapped__  # type: ignore[attr-defined]  # or pytest would take ``world`` for a fixture
+    del run.__wrapped__  # or pytest would take ``world`` for a fixture
     return run
 
 
@@ -325,7 +331,7 @@ def on_both_loops(test: WorldTest) -> Callable[[str], None]:
     def run(loop: str) -> None:
         (on_trio if loop == "trio" else on_asyncio)(test)()
 
-    del run.__wrapped__  # type: ignore[attr-defined]
+    del run.__wrapped__
     return pytest.mark.parametrize("loop", ["trio", "asyncio"])(run)
 
 
@@ -414,8 +420,12 @@ def waiting_handler(world: World, said: list[str]) -> ToolHandler:
 def logged() -> Iterator[list[str]]:
     """Yield what the adapters log meanwhile."""
     lines: list[str] = []
-    listener = logging.Handler()
-    listener.emit = lambda entry: lines.append(entry.getMessage())  # type: ignore[method-assign]
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(record.getMessage())
+
+    listener = Listener()
     logger = logging.getLogger("mcp_tasks_adapters")
     logger.addHandler(listener)
     try:

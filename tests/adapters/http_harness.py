@@ -250,6 +250,11 @@ class Tools:
             return text(call.arguments["text"])
 
         @server.tool()
+        async def large(call: ToolCall) -> dict[str, Any]:
+            """Say a lot."""
+            return text("x" * call.arguments["size"])
+
+        @server.tool()
         async def wait(call: ToolCall) -> dict[str, Any]:
             """Wait until released."""
             await self._hold()
@@ -266,13 +271,13 @@ class Tools:
 
         @server.tool(task="required")
         async def work(call: ToolCall) -> TaskOffer:
-            """Work until released."""
+            """Work until released, for a task of ``ttl_ms``."""
 
             async def run(task: TaskContext) -> dict[str, Any]:
                 await self._hold()
                 return text("worked")
 
-            return call.task(run)
+            return call.task(run, ttl_ms=call.arguments.get("ttl_ms"))
 
         return server
 

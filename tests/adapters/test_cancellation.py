@@ -106,7 +106,7 @@ async def test_cancellation_can_be_awaited_behind_a_shield(world: World) -> None
     async def run(task: TaskContext) -> str:
         with trio.CancelScope(shield=True):
             await task.cancelled.wait()
-            return "wound down"
+        return "wound down"
 
     world.serve(working(run))
     task_id = await world.create("tool")

@@ -205,6 +205,19 @@ def test_keeps_the_bounds_that_were_not_overridden() -> None:
     assert server.limits.shutdown_grace_ms == 3_000, "the process promises to end within five seconds"
 
 
+def test_a_bound_for_all_is_one_for_each_where_nobody_has_a_name() -> None:
+    """LIM.3: callers without a principal share one, so its own bound must not undercut that for all."""
+    server = Server("test", limits=Limits(tasks=7, tasks_per_principal=5))
+    prepare(server, ttl_ms=None, max_tasks=20_000)
+    assert (server.limits.tasks, server.limits.tasks_per_principal) == (20_000, 20_000)
+
+
+def test_a_bound_for_all_leaves_that_of_each_principal() -> None:
+    server = Server("test", principal=lambda facts: "ann", limits=Limits(tasks_per_principal=5))
+    prepare(server, ttl_ms=None, max_tasks=20_000)
+    assert (server.limits.tasks, server.limits.tasks_per_principal) == (20_000, 5)
+
+
 def test_says_that_a_server_is_not_set_up_right() -> None:
     with pytest.raises(ServeError, match="The server is not set up right: "):
         prepare(Server("test", capabilities={"tasks": {}}), ttl_ms=None, max_tasks=None)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from mcp_tasks_adapters.http_endpoint import endpoint_url
 from mcp_tasks_adapters.toolkit import Limits
 
 from tests.adapters.http_harness import (
@@ -283,6 +284,14 @@ def test_a_chunked_body_over_the_limit_is_refused_as_soon_as_that_shows(client: 
     assert response.json["error"]["data"] == {"reason": "message_bytes"}
 
 
+def test_a_refused_request_with_a_body_over_the_limit_is_told_the_first_reason(client: Client) -> None:
+    headers = [("Host", "evil.example"), ("Transfer-Encoding", "chunked")]
+    client.send(raw(b"%x\r\n%s\r\n" % (MESSAGE_BYTES + 1, b" " * (MESSAGE_BYTES + 1)), headers))
+    response = client.response()
+    assert response.status == 403
+    assert response.closes
+
+
 def padded(size: int, header: str = "X-Padding") -> bytes:
     """Return a request whose head has this size."""
     body = call("echo", text="padded")
@@ -475,6 +484,10 @@ def test_a_message_nested_too_deeply_is_a_bad_request(server: Running, client: C
 def test_an_unknown_method_is_not_found(client: Client) -> None:
     response = client.ask(message("tools/unheard-of"))
     assert (response.status, response.json["error"]["code"]) == (404, -32601)
+
+
+def test_the_url_of_an_endpoint_on_ipv6() -> None:
+    assert endpoint_url(("::1", 8000, 0, 0), "/mcp") == "http://[::1]:8000/mcp"
 
 
 # -- options ---------------------------------------------------------------------------------------------

@@ -242,13 +242,11 @@ def test_a_client_that_does_not_read_is_dropped(loop: str) -> None:
 
 def test_a_client_that_reads_slowly_but_steadily_gets_everything(loop: str) -> None:
     """The time is for each piece of what is written, not for all of it."""
-    words = "x" * 3_000_000
-    with (
-        running(loop, limits=Limits(write_timeout_ms=5000)) as server,
-        server.connect(receive_buffer=4096) as client,
-    ):
-        client.send(post(call("echo", text=words)))
-        assert client.response().json["result"]["content"][0]["text"] == words
+    size = 12_000_000
+    limits = Limits(write_timeout_ms=5000, result_bytes=2 * size)
+    with running(loop, limits=limits) as server, server.connect(receive_buffer=4096) as client:
+        client.send(post(call("large", size=size)))
+        assert client.response().json["result"]["content"][0]["text"] == "x" * size
 
 
 @pytest.mark.parametrize(
@@ -295,6 +293,17 @@ def test_a_silent_stream_gets_comments(loop: str) -> None:
         assert client.chunk() == b":\n\n"
         server.release()
         assert client.event()["params"]["status"] == "completed"
+
+
+def test_a_task_is_stopped_when_its_time_has_passed_though_nobody_asks(loop: str) -> None:
+    """TTL.1: the loop wakes the engine."""
+    with running(loop) as server, server.connect() as client:
+        assert client.ask(call("work", ttl_ms=3_600_000)).status == 200
+        task_id = client.ask(call("work", ttl_ms=50)).json["result"]["taskId"]
+        assert passes(server.tools.started)
+        assert passes(server.tools.started)
+        assert passes(server.tools.cancelled)
+        assert client.ask(message("tasks/get", {"taskId": task_id})).json["error"]["code"] == -32602
 
 
 # -- the end ---------------------------------------------------------------------------------------------

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import h11
+import pytest
 import trio
 import trio.testing
 from attrs import define
@@ -142,6 +143,25 @@ async def elapsed(action: Awaitable[Any]) -> float:
     start = trio.current_time()
     await action
     return round(trio.current_time() - start, 3)
+
+
+def test_an_error_of_our_own_closes_the_connection_it_met_and_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """LIM.3: nobody else is disturbed, and somebody who can mend it hears of it."""
+
+    async def main() -> None:
+        async with world(LIMITS) as here:
+            caller, other = await here.connect(), await here.connect()
+            await other.request(call("wait", seconds=10))
+            await trio.testing.wait_all_tasks_blocked()
+            here.http._endpoint.policy = cast(EndpointPolicy, None)
+            await caller.request(message("server/discover"))
+            assert await caller.rest() == b""
+            assert await other.status() == 200
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
 @virtual_time

@@ -155,7 +155,7 @@ async def ship(call: ToolCall) -> Any:
 # -- several at once, and calls that are given up --------------------------------------------------------
 
 _at_the_table = 0
-_given_up = 0
+_given_up = False
 
 
 @server.tool(
@@ -178,18 +178,18 @@ async def meet(call: ToolCall) -> Any:
 @server.tool(task="forbidden", description="Never return; say so once begun, as progress")
 async def wait(call: ToolCall) -> Any:
     global _given_up
-    await call.progress(1, message="Waiting")
     try:
+        await call.progress(1, message="Waiting")
         await sleep(FOREVER_S)
     finally:
-        _given_up += 1
+        _given_up = True
 
 
-@server.tool(task="forbidden", description="Return when a call of wait was given up; say how many were")
+@server.tool(task="forbidden", description="Return once a call of wait was given up")
 async def see_given_up(call: ToolCall) -> Any:
-    while _given_up == 0:
+    while not _given_up:
         await sleep(0.01)
-    return text(str(_given_up))
+    return text("Given up.")
 
 
 # -- questions before an answer (MRTR) -------------------------------------------------------------------
@@ -268,6 +268,18 @@ async def commission(call: ToolCall) -> TaskOffer:
         answers = await task.request_input(questions)
         sure = answers["confirm"].content["sure"]
         return text(f"{answers['where'].content['channel']}, {'sure' if sure else 'unsure'}")
+
+    return call.task(run, poll_interval_ms=POLL_MS)
+
+
+@server.tool(task="required", description="A form first, a task then")
+async def book(call: ToolCall) -> Any:
+    if not call.answers:
+        return call.input_required({"where": elicit(message="Where to?", schema=CHANNEL_FORM)}, state="asked")
+    channel = call.answers["where"].content["channel"]
+
+    async def run(task: TaskContext) -> Any:
+        return text(f"Booked on {channel}.")
 
     return call.task(run, poll_interval_ms=POLL_MS)
 

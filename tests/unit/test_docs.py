@@ -46,6 +46,13 @@ def test_generated_pages_are_up_to_date(name: str) -> None:
     assert written == GENERATOR.PAGES[name](), "run `make docs`"
 
 
+def test_every_rule_has_a_test_and_every_citation_a_rule() -> None:
+    known = {rule for section in GENERATOR.SECTIONS.values() for rule in section}
+    cited = GENERATOR.citations()
+    assert [rule for rule in known if not cited[rule]] == []
+    assert sorted(set(cited) - known) == []
+
+
 @pytest.mark.parametrize(("source", "printed"), examples())
 def test_examples_run(source: str, printed: str | None, tmp_path: Path) -> None:
     path = os.pathsep.join([str(ROOT), str(ROOT / "adapters")])

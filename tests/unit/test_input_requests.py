@@ -117,6 +117,10 @@ def test_what_a_form_needs(missing: str) -> None:
     assert problem_of(request) == f".params lacks {missing!r}"
 
 
+def test_a_url_comes_with_a_message() -> None:
+    assert problem_of(url(message=None)) == ".params.message must be a string"
+
+
 @pytest.mark.parametrize(
     "address", ["https://example.com/?q=%20#top", "http://[::1]:8080/", "mailto:a@example.com", "file:///x"]
 )

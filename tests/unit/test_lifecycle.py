@@ -46,6 +46,7 @@ EXPECTED: Final = """
     WorkCompleted           completed           completed           ignore
     WorkFailed              failed              failed              ignore
     WorkStopped             cancelled           cancelled           ignore
+    WorkLost                failed              failed              ignore
     GraceElapsed            cancelled           cancelled           ignore
 """
 
@@ -117,7 +118,7 @@ def targets(status: Status) -> dict[Status, set[Trigger]]:
 LIVE: Final = [Status.WORKING, Status.INPUT_REQUIRED]
 ENDINGS: Final = {
     Status.COMPLETED: {Trigger.WORK_COMPLETED},
-    Status.FAILED: {Trigger.WORK_FAILED},
+    Status.FAILED: {Trigger.WORK_FAILED, Trigger.WORK_LOST},
     Status.CANCELLED: {Trigger.WORK_STOPPED, Trigger.GRACE_ELAPSED},
 }
 

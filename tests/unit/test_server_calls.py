@@ -45,7 +45,7 @@ from tests.unit.world import (
     result,
 )
 
-# -- tools/list ---------------------------------------------------------------------------------------
+# -- tools/list ------------------------------------------------------------------------------------
 
 
 def test_tools_are_listed_in_their_order() -> None:
@@ -91,7 +91,7 @@ def test_two_tools_of_one_name_are_a_mistake() -> None:
         ServerEngine(settings=make_engine().settings, tools=twice)
 
 
-# -- tools/call ---------------------------------------------------------------------------------------
+# -- tools/call ------------------------------------------------------------------------------------
 
 
 def test_a_handler_gets_all_that_came() -> None:
@@ -219,7 +219,7 @@ def test_the_outcome_of_a_call_whose_client_left_is_nothing() -> None:
     assert host.store.records == {}
 
 
-# -- the host's own methods -----------------------------------------------------------------------------
+# -- the host's own methods ------------------------------------------------------------------------
 
 
 def test_a_method_of_the_host_gets_the_params_and_the_caller() -> None:
@@ -262,7 +262,7 @@ def test_other_results_do_not() -> None:
     assert set(result(host.reply_to(exchange))) == {"messages", "resultType", "_meta"}
 
 
-# -- reports on the way: progress and log messages --------------------------------------------------------
+# -- reports on the way: progress and log messages -------------------------------------------------
 
 
 def progress(exchange: int, done: int) -> CallNotified:
@@ -389,7 +389,7 @@ def test_a_stream_that_is_ready_without_need_gets_nothing() -> None:
     assert host.give(StreamReady("nobody")) == []
 
 
-# -- the end of the server ------------------------------------------------------------------------------
+# -- the end of the server -------------------------------------------------------------------------
 
 
 def test_a_server_that_stops_refuses_new_requests_and_finishes_the_others() -> None:

@@ -30,6 +30,7 @@ from mcp_tasks_proto import (
     WorkWithdrewInput,
 )
 from mcp_tasks_proto.testing import DictStore, ServerHost, request
+from mcp_tasks_proto.wire.jsonrpc import json_size
 from tests.unit.world import (
     ACCEPTED,
     DECLINED,
@@ -73,7 +74,7 @@ def withdraw(host: ServerHost, ask: str) -> None:
     host.give(WorkWithdrewInput(task_id=TASK, token="withdrawn", ask=ask))
 
 
-# -- asking (INP.1, INP.2, INP.3) ----------------------------------------------------------------------
+# -- asking (INP.1, INP.2, INP.3) ------------------------------------------------------------------
 
 
 def test_inp1_the_owner_sees_all_outstanding_requests_and_only_those() -> None:
@@ -171,7 +172,7 @@ def test_inp2_the_strict_policy_shows_them_to_who_can_answer() -> None:
 
 def test_inp2_the_strict_policy_names_only_what_is_outstanding_and_missing() -> None:
     host = make_host(input_visibility=InputVisibility.STRICT)
-    every = {"elicitation": {"form": {}, "url": {}}, "roots": {}, "sampling": {}}
+    every: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "roots": {}, "sampling": {}}
     working(host, capabilities=every)
     host.give(asked("first", a=form(), b=URL, c=ROOTS, d=SAMPLE))
     refusal = host.ask("tasks/get", {"taskId": TASK}, capabilities={"elicitation": {"form": {}}, "roots": {}})
@@ -222,9 +223,11 @@ def test_lim3_a_task_asks_only_so_often() -> None:
 
 
 def test_lim3_requests_have_a_size() -> None:
-    host = make_host(Limits(result_bytes=500))
+    host = make_host(Limits(result_bytes=json_size({"confirm": form("x" * 200)})))
     working(host)
-    (rejected,) = host.give(asked("first", confirm=form("x" * 500), token="q"))
+    host.give(asked("first", confirm=form("x" * 200)))
+    assert outstanding(host) == ["confirm"]
+    (rejected,) = host.give(asked("second", confirm=form("x" * 201), token="q"))
     assert isinstance(rejected, RejectReport)
     assert "result_bytes" in rejected.reason
 
@@ -238,7 +241,7 @@ def test_a_request_does_not_change_with_the_object_it_came_in() -> None:
     assert view(host)["inputRequests"]["confirm"] == form()
 
 
-# -- withdrawing -----------------------------------------------------------------------------------------
+# -- withdrawing -----------------------------------------------------------------------------------
 
 
 def test_a_worker_may_give_up_a_question() -> None:
@@ -257,7 +260,7 @@ def test_a_worker_may_give_up_a_question() -> None:
     assert len(host.of(DeliverInput)) == 1, "a superseded key is ignored"
 
 
-# -- answering (UPD.3, UPD.4, UPD.5) ------------------------------------------------------------------------
+# -- answering (UPD.3, UPD.4, UPD.5) ---------------------------------------------------------------
 
 
 def test_upd3_an_answer_reaches_the_worker_with_the_acknowledgement_and_once() -> None:
@@ -399,7 +402,7 @@ def test_answers_count_against_the_size_of_their_task() -> None:
     assert host.store.records[TASK].payload_bytes == before + len('{"action":"decline"}')
 
 
-# -- before a task: multi round-trip requests (INP.4) -------------------------------------------------------
+# -- before a task: multi round-trip requests (INP.4) ----------------------------------------------
 
 
 def ask_before(host: ServerHost, exchange: int, state: Any = None) -> dict[str, Any]:
@@ -475,7 +478,8 @@ def test_inp4_other_methods_may_not() -> None:
 def test_a_question_before_a_task_is_well_formed() -> None:
     host = make_host()
     exchange = call(host, capabilities=FORMS)
-    for wrong in ({}, {"confirm": {}}, {"confirm": {"method": "ping"}}):
+    questions: list[Any] = [{}, {"confirm": {}}, {"confirm": {"method": "ping"}}]
+    for wrong in questions:
         assert "requests" in refused(host, CallAskedInput(exchange, wrong))
     assert "not JSON" in refused(host, CallAskedInput(exchange, {"confirm": form()}, state={1, 2}))
     assert ask_before(host, exchange)["resultType"] == "input_required"
@@ -565,7 +569,11 @@ def test_inp4_answers_without_a_state_reach_the_handler() -> None:
 
 
 def test_inp4_a_state_that_would_be_too_large_is_an_error() -> None:
-    host = make_host(Limits(request_state_bytes=1_000))
+    host = make_host()
+    size = len(ask_before(host, call(host, capabilities=FORMS), "x" * 1_000)["requestState"])
+    host = make_host(Limits(request_state_bytes=size))
+    assert "requestState" in ask_before(host, call(host, capabilities=FORMS), "x" * 1_000)
+    host = make_host(Limits(request_state_bytes=size - 1))
     exchange = call(host, capabilities=FORMS)
     host.give(CallAskedInput(exchange, {"confirm": form()}, "x" * 1_000))
     assert error(host.reply_to(exchange))["data"] == {"reason": "request_state_bytes"}

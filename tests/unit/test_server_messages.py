@@ -47,7 +47,7 @@ def cancelled(request_id: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id}}
 
 
-# -- envelopes (WIRE.1) -----------------------------------------------------------------------------
+# -- envelopes (WIRE.1) ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_wire1_a_server_takes_no_responses() -> None:
     assert error(reply.message)["code"] == ErrorCode.INVALID_REQUEST
 
 
-# -- ids (WIRE.3) -----------------------------------------------------------------------------------
+# -- ids (WIRE.3) ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("request_id", [1, "1", "", 0, -5, 2**63])
@@ -152,7 +152,7 @@ def test_wire3_a_notification_is_accepted_and_never_answered(message: Any, conne
     assert host.effects == [Reply(exchange, None, 202)]
 
 
-# -- results (WIRE.4, WIRE.5) --------------------------------------------------------------------------
+# -- results (WIRE.4, WIRE.5) ----------------------------------------------------------------------
 
 
 def every_result(host: ServerHost) -> list[dict[str, Any]]:
@@ -180,6 +180,12 @@ def test_wire4_every_result_says_what_it_is_and_who_gave_it() -> None:
     assert all(one["_meta"] == SERVER_INFO for one in results)
 
 
+def test_http5_every_result_goes_with_200() -> None:
+    host = make_host()
+    every_result(host)
+    assert {reply.http_status for reply in host.of(Reply)} == {200}
+
+
 def test_wire4_a_server_may_stay_unnamed() -> None:
     assert all("_meta" not in one for one in every_result(make_host(identify=False)))
 
@@ -204,7 +210,7 @@ def test_wire5_unknown_fields_of_a_result_pass_through() -> None:
     assert result(host.reply_to(exchange)) == {**odd, "_meta": SERVER_INFO}
 
 
-# -- cancelling a request (CAN.7) ------------------------------------------------------------------------
+# -- cancelling a request (CAN.7) ------------------------------------------------------------------
 
 
 def test_can7_a_cancelled_request_stops_and_gets_no_reply() -> None:
@@ -228,6 +234,15 @@ def test_can7_only_the_named_request_on_the_same_channel_is_cancelled(
     host = make_host()
     exchange = call(host, connection="stdio", id=1)
     host.send(cancelled(request_id), connection=connection)
+    assert not host.of(StopCall)
+    host.give(CallReturned(exchange, DONE))
+    assert "result" in host.reply_to(exchange)
+
+
+def test_can7_no_other_notification_cancels() -> None:
+    host = make_host()
+    exchange = call(host, connection="stdio", id=1)
+    host.send({**cancelled(1), "method": "notifications/progress"}, connection="stdio")
     assert not host.of(StopCall)
     host.give(CallReturned(exchange, DONE))
     assert "result" in host.reply_to(exchange)
@@ -269,7 +284,7 @@ def test_can7_a_client_may_leave_while_the_store_is_asked(method: str) -> None:
     assert not any(reply.exchange == exchange for reply in host.of(Reply))
 
 
-# -- what a peer cannot do ----------------------------------------------------------------------------------
+# -- what a peer cannot do -------------------------------------------------------------------------
 
 LONE = "\ud800"
 """A lone surrogate: the standard library's parser lets it through, and no JSON text may hold it."""
@@ -372,7 +387,7 @@ SCALARS = st.one_of(
     st.text(st.characters(codec=None), max_size=4),
     st.sampled_from([TASK, "optional", "required", "2026-07-28", "2025-11-25", "accept", "confirm", 10**400]),
 )
-VALUES = st.recursive(
+VALUES: st.SearchStrategy[Any] = st.recursive(
     SCALARS,
     lambda inner: (
         st.lists(inner, max_size=3) | st.dictionaries(KEYS | st.text(max_size=3), inner, max_size=4)
@@ -382,7 +397,7 @@ VALUES = st.recursive(
 METHODS = st.sampled_from(
     [*sorted(OWNED_METHODS), "prompts/get", "x/y", "initialize", "notifications/cancelled", "tasks/list"]
 )
-LOOSE = st.fixed_dictionaries(
+LOOSE: st.SearchStrategy[Any] = st.fixed_dictionaries(
     {},
     optional={"jsonrpc": st.just("2.0") | VALUES, "id": VALUES, "method": METHODS | VALUES, "params": VALUES},
 )
@@ -441,7 +456,7 @@ def test_a_peer_cannot_raise_and_gets_one_reply(data: st.DataObject) -> None:
     host = make_host(methods=frozenset({"prompts/get", "x/y"}), held=False)
     parked(host)
     for _ in range(data.draw(st.integers(1, 4))):
-        message = data.draw(VALUES | LOOSE | nearly_right())
+        message: Any = data.draw(VALUES | LOOSE | nearly_right())
         http = data.draw(hostile_heads(message))
         connection = None if http is not None else data.draw(st.sampled_from([None, "stdio"]))
         exchange = host.send(message, http=http, connection=connection)
@@ -461,7 +476,8 @@ def test_a_peer_cannot_raise_and_gets_one_reply(data: st.DataObject) -> None:
 def test_an_open_exchange_is_not_opened_again() -> None:
     host = make_host()
     exchange = call(host)
-    for message in (request("tools/list"), cancelled(1), [], None):
+    messages: list[Any] = [request("tools/list"), cancelled(1), [], None]
+    for message in messages:
         complaint = refused(host, MessageReceived(exchange=exchange, message=message))
         assert "open already" in complaint
     host.give(CallReturned(exchange, DONE))

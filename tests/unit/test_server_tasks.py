@@ -1,4 +1,4 @@
-"""The life of a task as its owner sees it: LIFE.1 to LIFE.7, GET.1, GET.2, CAN.6, SEC.1, TRAPS 1, 4, 5, 15, 30."""
+"""The life of a task as its owner sees it: LIFE.1 to LIFE.7, GET, CAN.6, SEC.1, TRAPS 1, 4, 5, 15, 30."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def stopped(host: ServerHost, **more: Any) -> None:
     host.give(WorkStopped(task_id=TASK, token="stopped", **more))
 
 
-# -- creation (LIFE.3, LIFE.5, LIFE.6) ------------------------------------------------------------------
+# -- creation (LIFE.3, LIFE.5, LIFE.6) -------------------------------------------------------------
 
 
 def test_life3_a_create_result_is_flat() -> None:
@@ -123,9 +123,7 @@ def test_life5_a_lifetime_is_a_positive_integer(value: Any) -> None:
     """TRAP 30: what is not in whole milliseconds never reaches a peer."""
     host = make_host()
     exchange = call(host)
-    assert "milliseconds" in refused(
-        host, CallBecameTask(exchange=exchange, task_id=TASK, ttl_ms=value)
-    )
+    assert "milliseconds" in refused(host, CallBecameTask(exchange=exchange, task_id=TASK, ttl_ms=value))
     assert "milliseconds" in refused(
         host, CallBecameTask(exchange=exchange, task_id=TASK, poll_interval_ms=value)
     )
@@ -137,7 +135,8 @@ def test_life5_a_lifetime_is_a_positive_integer(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "task_id", ["", "short", "x" * 20, "x" * 257, "with space 0123456789abc", "ümlaut-0123456789abcdef", "a/b" * 9]
+    "task_id",
+    ["", "short", "x" * 20, "x" * 257, "with space 0123456789abc", "ümlaut-0123456789abcdef", "a/b" * 9],
 )
 def test_life6_a_task_id_is_long_enough_and_safe_in_a_header(task_id: str) -> None:
     host = make_host()
@@ -169,7 +168,7 @@ def test_a_long_status_message_is_cut() -> None:
     assert view(host)["error"]["message"] == "A long story"
 
 
-# -- the view (LIFE.5, LIFE.7, GET.1) --------------------------------------------------------------------
+# -- the view (LIFE.5, LIFE.7, GET.1) --------------------------------------------------------------
 
 
 def test_get1_each_status_has_exactly_its_members() -> None:
@@ -272,7 +271,7 @@ def test_life5_last_updated_never_goes_back() -> None:
     assert seen == sorted(set(seen))
 
 
-# -- endings (LIFE.1, LIFE.2, LIFE.7) -------------------------------------------------------------------------
+# -- endings (LIFE.1, LIFE.2, LIFE.7) --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_error", [False, True])
@@ -392,6 +391,18 @@ def test_an_ended_task_keeps_only_what_its_view_needs() -> None:
     assert record.payload_bytes == len(json.dumps(DONE, separators=(",", ":")))
 
 
+@pytest.mark.parametrize("end", ["stopped", "the grace is over"])
+def test_a_task_without_a_result_takes_no_room(end: str) -> None:
+    host = make_host(Limits(cancel_grace_ms=500))
+    parked(host)
+    if end == "stopped":
+        stopped(host)
+    else:
+        cancel(host)
+        host.advance(500)
+    assert host.store.records[TASK].payload_bytes == 0
+
+
 def test_a_result_does_not_change_with_the_object_it_came_in() -> None:
     host = make_host()
     working(host)
@@ -406,17 +417,19 @@ def test_a_result_is_json(odd: Any) -> None:
     host = make_host()
     working(host)
     assert "not JSON" in refused(host, WorkCompleted(task_id=TASK, token="end", result=odd))
-    assert "not JSON" in refused(
-        host, WorkFailed(task_id=TASK, token="end", error=ErrorObject(1, "x", odd))
-    )
+    assert "not JSON" in refused(host, WorkFailed(task_id=TASK, token="end", error=ErrorObject(1, "x", odd)))
     assert view(host)["status"] == "working"
 
 
-def test_a_result_over_the_limit_fails_the_task() -> None:
-    host = make_host(Limits(result_bytes=100))
+@pytest.mark.parametrize("over", [0, 1])
+def test_a_result_over_the_limit_fails_the_task(over: int) -> None:
+    host = make_host(Limits(result_bytes=len('{"content":[],"x":""}') + 80))
     working(host)
-    host.give(WorkCompleted(task_id=TASK, token="end", result={"content": [], "x": "y" * 100}))
+    host.give(WorkCompleted(task_id=TASK, token="end", result={"content": [], "x": "y" * (80 + over)}))
     shown = view(host)
+    if not over:
+        assert shown["status"] == "completed"
+        return
     assert shown["status"] == "failed"
     assert shown["error"]["data"] == {"reason": "result_bytes"}
     assert host.of(AcceptReport) == [AcceptReport("end")]
@@ -437,7 +450,7 @@ def test_a_host_may_not_care_whether_a_report_is_durable() -> None:
     assert view(host)["statusMessage"] == "busy"
 
 
-# -- one text for all (GET.2, SEC.1) ------------------------------------------------------------------------------
+# -- one text for all (GET.2, SEC.1) ---------------------------------------------------------------
 
 UNREACHABLE: dict[str, Any] = {
     "unknown": NEVER,
@@ -472,7 +485,14 @@ def strangers_view(method: str, task_id: Any) -> str:
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
 def test_get2_one_answer_for_every_task_that_cannot_be_reached(method: str, task_id: Any) -> None:
     assert strangers_view(method, task_id) == json.dumps(
-        [{"jsonrpc": "2.0", "id": 1, "error": {"code": ErrorCode.INVALID_PARAMS, "message": "Task not found"}}, 200]
+        [
+            {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "error": {"code": ErrorCode.INVALID_PARAMS, "message": "Task not found"},
+            },
+            200,
+        ]
     )
 
 
@@ -508,7 +528,7 @@ def test_sec1_a_task_is_its_owners(method: str, owner: str | None, caller: str |
     assert bool(host.of(RequestCancel)) is (reaches and method == "tasks/cancel")
 
 
-# -- cancelling a task (CAN.6) ------------------------------------------------------------------------------------
+# -- cancelling a task (CAN.6) ---------------------------------------------------------------------
 
 
 def test_can6_the_worker_is_told_once_and_the_status_waits_for_it() -> None:
@@ -568,6 +588,21 @@ def test_can6_a_second_cancel_does_not_prolong_the_grace() -> None:
     assert view(host)["status"] == "cancelled"
 
 
+@pytest.mark.parametrize("end", ["completed", "stopped", "removed"])
+def test_can6_a_grace_ends_with_the_task(end: str) -> None:
+    """Nothing is left to wake up for."""
+    host = make_host(Limits(cancel_grace_ms=500))
+    working(host, ttl_ms=100 if end == "removed" else None)
+    cancel(host)
+    if end == "completed":
+        completed(host)
+    elif end == "stopped":
+        stopped(host)
+    else:
+        host.advance(100)
+    assert host.deadline is None
+
+
 def test_can6_a_late_result_of_a_cancelled_worker_changes_nothing() -> None:
     host = make_host(Limits(cancel_grace_ms=500))
     working(host)
@@ -619,7 +654,7 @@ def test_a_cancelled_worker_may_still_report() -> None:
     assert len(host.of(RequestCancel)) == 1
 
 
-# -- TRAP 1 ---------------------------------------------------------------------------------------------------------
+# -- TRAP 1 ----------------------------------------------------------------------------------------
 
 
 def test_upd3_an_empty_update_runs_nothing_again() -> None:
@@ -632,7 +667,7 @@ def test_upd3_an_empty_update_runs_nothing_again() -> None:
     assert view(host) == before
 
 
-# -- the clock ---------------------------------------------------------------------------------------------------
+# -- the clock -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("now", [-1, 253_402_300_800_000])

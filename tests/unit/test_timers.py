@@ -24,6 +24,18 @@ def test_due_keys_come_earliest_first_and_once() -> None:
     assert timers.next == 30
 
 
+def test_keys_may_be_taken_one_by_one() -> None:
+    timers = Timers()
+    timers.set("b", 20)
+    timers.set("a", 10)
+    assert timers.pop(9) is None
+    assert timers.pop(30) == "a"
+    assert timers.get("a") is None
+    assert timers.pop(19) is None
+    assert timers.pop(20) == "b"
+    assert timers.pop(20) is None
+
+
 def test_a_key_that_is_due_at_the_same_time_comes_in_the_order_it_was_set() -> None:
     timers = Timers()
     for key in ("z", "a", "m"):
@@ -55,8 +67,8 @@ def test_keys_need_not_be_comparable() -> None:
     timers = Timers()
     timers.set("text", 1)
     timers.set(("a", "tuple"), 1)
-    timers.set(None, 1)
-    assert timers.due(1) == ["text", ("a", "tuple"), None]
+    timers.set(7, 1)
+    assert timers.due(1) == ["text", ("a", "tuple"), 7]
 
 
 def test_resetting_one_key_for_ever_keeps_the_answer_right() -> None:

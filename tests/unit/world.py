@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final
 
 import pytest
@@ -18,6 +18,7 @@ from mcp_tasks_proto import (
     ServerSettings,
     StartTool,
     Step,
+    StreamReady,
     TaskSupport,
     TimePassed,
     ToolDeclaration,
@@ -82,7 +83,7 @@ def form(message: str = "Your name?", **more: Any) -> dict[str, Any]:
 
 
 def asked(
-    ask: str, *names: str, task_id: str = TASK, token: str = "asked", **requests: Mapping[str, Any]
+    ask: str, *names: str, task_id: str = TASK, token: Hashable = "asked", **requests: Mapping[str, Any]
 ) -> WorkAskedInput:
     """Return a worker's question: a form for each name, and ``requests``."""
     wanted = {**{name: form() for name in names}, **requests}
@@ -141,6 +142,13 @@ def listen(host: ServerHost, *task_ids: str, principal: str | None = None, **fil
     return host.send(
         request("subscriptions/listen", {"notifications": wanted}, id="stream"), principal=principal
     )
+
+
+def read(host: ServerHost, exchange: int) -> list[dict[str, Any]]:
+    """Let the client read all there is on a stream, and return everything it has got on it."""
+    while host.give(StreamReady(exchange)):
+        pass
+    return host.sent_on(exchange)
 
 
 def result(reply: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""Servers on asyncio: over HTTP with h11, and on stdio."""
+"""Servers and clients on asyncio: over HTTP with h11, and on stdio."""
 
+from mcp_tasks_adapters.asyncio_h11.client import connect, connect_stdio
 from mcp_tasks_adapters.asyncio_h11.loop import open_driver
 from mcp_tasks_adapters.asyncio_h11.server import HttpServer, serve_http
 from mcp_tasks_adapters.asyncio_h11.stdio import serve_stdio
 
-__all__ = ["HttpServer", "open_driver", "serve_http", "serve_stdio"]
+__all__ = ["HttpServer", "connect", "connect_stdio", "open_driver", "serve_http", "serve_stdio"]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from math import inf
 
 from mcp_tasks_adapters.clock import unix_ms
 from mcp_tasks_adapters.driver import Driver, Job, Store
 from mcp_tasks_adapters.stores import MemoryStore
+from mcp_tasks_adapters.storing import SETTLE_MS
 from mcp_tasks_adapters.toolkit import Server
 
-__all__ = ["Alarm", "AsyncioLoop", "open_driver"]
+__all__ = ["Alarm", "AsyncioLoop", "AsyncioThread", "open_driver"]
 
 
 class Alarm:
@@ -47,13 +48,30 @@ class Alarm:
         self.move(self._ring())
 
 
-class AsyncioLoop:
+class AsyncioThread:
+    """The :class:`~mcp_tasks_adapters.storing.LoopThread` of the loop that runs now."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    def event(self) -> asyncio.Event:
+        """Return a new event."""
+        return asyncio.Event()
+
+    def post(self, call: Callable[[], object]) -> None:
+        """Make ``call`` soon; from any thread."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(call)
+
+
+class AsyncioLoop(AsyncioThread):
     """The driver's :class:`~mcp_tasks_adapters.driver.Loop` in a task group of the caller's."""
 
     def __init__(self, group: asyncio.TaskGroup, now_ms: Callable[[], int]) -> None:
+        super().__init__()
         self.now_ms = now_ms
         self._group = group
-        self._time = asyncio.get_running_loop().time
+        self._time = self._loop.time
         self._due_ms: int | None = None
         self._wake: Callable[[], None] = lambda: None
         self._alarm = Alarm(self._ring)
@@ -69,10 +87,6 @@ class AsyncioLoop:
     def spawn(self, run: Callable[[], Awaitable[None]]) -> Job:
         """Start ``run`` soon, in the task group."""
         return _Job(self._group.create_task(_await(run)))
-
-    def event(self) -> asyncio.Event:
-        """Return a new event."""
-        return asyncio.Event()
 
     async def checkpoint(self) -> None:
         """Let others run once."""
@@ -122,15 +136,36 @@ async def open_driver(
 ) -> AsyncIterator[Driver]:
     """Run a driver for the length of the block; its handlers and workers are cancelled at the end.
 
+    The store is open around it, long enough to take in what they say then. Raises
+    :class:`~mcp_tasks_adapters.storing.StoreError` when it cannot be opened.
+
     A caller that is cancelled keeps that to itself until it has left the block: an exception out of the block
     cancels the workers a second time.
     """
-    async with asyncio.TaskGroup() as group:
-        loop = AsyncioLoop(group, now_ms)
-        driver = Driver(server, store=MemoryStore() if store is None else store, loop=loop)
-        loop.start(driver.wake)
-        try:
-            yield driver
-        finally:
-            driver.stop_work()
-            loop.close()
+    async with AsyncExitStack() as stack:
+        opened = await stack.enter_async_context(_opened(MemoryStore() if store is None else store))
+        async with asyncio.TaskGroup() as group:
+            loop = AsyncioLoop(group, now_ms)
+            driver = Driver(server, store=opened, loop=loop)
+            stack.push_async_callback(_settle, driver, loop)
+            loop.start(driver.wake)
+            try:
+                yield driver
+            finally:
+                driver.stop_work()
+
+
+async def _settle(driver: Driver, loop: AsyncioLoop) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(SETTLE_MS / 1000):
+            await driver.settled()
+    loop.close()
+
+
+@asynccontextmanager
+async def _opened(store: Store) -> AsyncIterator[Store]:
+    await store.open(AsyncioThread())
+    try:
+        yield store
+    finally:
+        await store.close()

@@ -47,6 +47,7 @@ async def serve_http(
     when it cannot listen.
     """
     policy = endpoint_policy(path, allowed_hosts, allowed_origins)
+    http: HttpServer
     listener = await asyncio.get_running_loop().create_server(
         lambda: http.protocol(), host, port, start_serving=False
     )

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from mcp_tasks_adapters.cli import diagram as diagrams
+from mcp_tasks_adapters.cli.client.commands import COMMANDS
 from mcp_tasks_adapters.cli.serve import LOOPS, Endpoint, ServeError, prepare, run_http, run_stdio
 from mcp_tasks_adapters.cli.target import TargetError, load_server
 
@@ -34,7 +35,7 @@ def _check_path(context: click.Context, parameter: click.Parameter, path: str) -
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="mcp-tasks-proto", message="mcp-tasks %(version)s")
 def mcp_tasks() -> None:
-    """Serve MCP Tasks, watch the protocol at work, print its state machine."""
+    """Serve MCP Tasks, call tools and live with their tasks, watch the protocol at work."""
 
 
 @mcp_tasks.command()
@@ -126,3 +127,7 @@ def demo(loop: str, as_json: bool) -> None:
 def diagram(output_format: str) -> None:
     """Print the state machine of a task, as the core runs it."""
     click.echo(diagrams.render(output_format), nl=False)
+
+
+for command in COMMANDS:
+    mcp_tasks.add_command(command)

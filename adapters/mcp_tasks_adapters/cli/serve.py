@@ -44,12 +44,13 @@ def prepare(server: Server, *, ttl_ms: int | None, max_tasks: int | None) -> Non
     Raises :class:`ServeError` when no engine could be made with them.
     """
     limits = server.limits
-    server.limits = evolve(
-        limits,
-        ttl_ms=limits.ttl_ms if ttl_ms is None else ttl_ms,
-        tasks=limits.tasks if max_tasks is None else max_tasks,
-        shutdown_grace_ms=min(limits.shutdown_grace_ms, GRACE_MS),
-    )
+    if ttl_ms is not None:
+        limits = evolve(limits, ttl_ms=ttl_ms)
+    if max_tasks is not None:
+        limits = evolve(limits, tasks=max_tasks)
+        if server.principal is None:  # then all callers are one, and the bound of one is that of all
+            limits = evolve(limits, tasks_per_principal=max_tasks)
+    server.limits = evolve(limits, shutdown_grace_ms=min(limits.shutdown_grace_ms, GRACE_MS))
     try:
         server.settings()
     except (TypeError, ValueError) as error:

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
-from mcp_tasks_adapters.driver import StoreEffect
+from mcp_tasks_adapters.storing import LoopThread, News, StoreEffect
 from mcp_tasks_proto.effects import Delete, FindExpired, Load, Quota, Save
-from mcp_tasks_proto.inputs import ExpiredFound, Loaded, SaveConflict, Saved, SaveRefused, StoreInput
+from mcp_tasks_proto.inputs import (
+    ExpiredFound,
+    Loaded,
+    RecordChanged,
+    RecordRemoved,
+    SaveConflict,
+    Saved,
+    SaveRefused,
+    StoreInput,
+)
 from mcp_tasks_proto.records import TaskRecord
 
 __all__ = ["MemoryStore"]
@@ -17,11 +26,14 @@ _HEAP_SLACK = 64
 
 
 class MemoryStore:
-    """A :class:`~mcp_tasks_adapters.driver.Store` that answers within :meth:`submit`.
+    """A :class:`~mcp_tasks_adapters.storing.Store` that answers within :meth:`submit`.
 
     What an operation costs does not grow with the number of records, but for the logarithm in keeping
-    expiries in order. Records are kept as they come, without a copy.
+    expiries in order. Records are kept as they come, without a copy. Several drivers on one loop may share
+    one, and are told of each other's changes.
     """
+
+    node = None
 
     def __init__(self) -> None:
         self._records: dict[str, TaskRecord] = {}
@@ -30,6 +42,7 @@ class MemoryStore:
         # (expiry, task id) of every record that has one, and stale entries of removed or changed records.
         self._expiries: list[tuple[int, str]] = []
         self._expiring = 0
+        self._watchers: dict[object, tuple[Callable[[str], bool], Callable[[News], None]]] = {}
         self._actions: dict[type, Callable[..., StoreInput]] = {
             Load: self._load,
             Save: self._save,
@@ -46,9 +59,37 @@ class MemoryStore:
         """The sum of the records' ``payload_bytes``."""
         return self._bytes
 
+    async def open(self, loop: LoopThread) -> None:
+        """Nothing to do."""
+
+    async def close(self) -> None:
+        """Nothing to do: the records are there until this object is gone."""
+
     def submit(self, effect: StoreEffect, answer: Callable[[StoreInput], None]) -> None:
         """Carry out ``effect`` and call ``answer`` before returning."""
-        answer(self._actions[type(effect)](effect))
+        outcome = self._actions[type(effect)](effect)
+        answer(outcome)
+        if len(self._watchers) > 1 and isinstance(outcome, Saved):
+            match effect:
+                case Save(record=record):
+                    self._tell(record.task_id, RecordChanged(record))
+                case Delete(task_id=task_id):
+                    self._tell(task_id, RecordRemoved(task_id))
+
+    def watch(self, concerns: Callable[[str], bool], hear: Callable[[News], None]) -> Callable[[], None]:
+        """Tell ``hear`` of changes, once somebody else watches too: who is alone needs no news."""
+        key = object()
+        self._watchers[key] = concerns, hear
+
+        def unwatch() -> None:
+            self._watchers.pop(key, None)
+
+        return unwatch
+
+    def _tell(self, task_id: str, news: News) -> None:
+        for concerns, hear in list(self._watchers.values()):
+            if concerns(task_id):
+                hear(news)
 
     def _load(self, load: Load) -> Loaded:
         return Loaded(load.token, self._records.get(load.task_id))

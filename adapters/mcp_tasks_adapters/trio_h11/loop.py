@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from math import inf
 
 import trio
@@ -11,9 +11,10 @@ import trio
 from mcp_tasks_adapters.clock import unix_ms
 from mcp_tasks_adapters.driver import Driver, Job, Store
 from mcp_tasks_adapters.stores import MemoryStore
+from mcp_tasks_adapters.storing import SETTLE_MS
 from mcp_tasks_adapters.toolkit import Server
 
-__all__ = ["Alarm", "TrioLoop", "open_driver", "told_when_cancelled"]
+__all__ = ["Alarm", "TrioLoop", "TrioThread", "open_driver", "told_when_cancelled"]
 
 
 class Alarm:
@@ -41,10 +42,27 @@ class Alarm:
             self.move(self._ring())
 
 
-class TrioLoop:
+class TrioThread:
+    """The :class:`~mcp_tasks_adapters.storing.LoopThread` of the trio that runs now."""
+
+    def __init__(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+
+    def event(self) -> trio.Event:
+        """Return a new event."""
+        return trio.Event()
+
+    def post(self, call: Callable[[], object]) -> None:
+        """Make ``call`` soon; from any thread."""
+        with suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(call)
+
+
+class TrioLoop(TrioThread):
     """The driver's :class:`~mcp_tasks_adapters.driver.Loop` in a nursery of the caller's."""
 
     def __init__(self, nursery: trio.Nursery, now_ms: Callable[[], int]) -> None:
+        super().__init__()
         self.now_ms = now_ms
         self._nursery = nursery
         self._due_ms: int | None = None
@@ -61,10 +79,6 @@ class TrioLoop:
         scope = trio.CancelScope()
         self._nursery.start_soon(_run_in, scope, run)
         return scope
-
-    def event(self) -> trio.Event:
-        """Return a new event."""
-        return trio.Event()
 
     async def checkpoint(self) -> None:
         """Let others run once."""
@@ -97,16 +111,38 @@ async def _run_in(scope: trio.CancelScope, run: Callable[[], Awaitable[None]]) -
 async def open_driver(
     server: Server, store: Store | None, now_ms: Callable[[], int] = unix_ms
 ) -> AsyncIterator[Driver]:
-    """Run a driver for the length of the block; its handlers and workers are cancelled at the end."""
-    async with trio.open_nursery() as nursery:
-        loop = TrioLoop(nursery, now_ms)
-        driver = Driver(server, store=MemoryStore() if store is None else store, loop=loop)
-        loop.start(driver.wake)
-        try:
-            yield driver
-        finally:
-            driver.stop_work()
-            nursery.cancel_scope.cancel()
+    """Run a driver for the length of the block; its handlers and workers are cancelled at the end.
+
+    The store is open around it, long enough to take in what they say then. Raises
+    :class:`~mcp_tasks_adapters.storing.StoreError` when it cannot be opened.
+    """
+    async with AsyncExitStack() as stack:
+        opened = await stack.enter_async_context(_opened(MemoryStore() if store is None else store))
+        async with trio.open_nursery() as nursery:
+            loop = TrioLoop(nursery, now_ms)
+            driver = Driver(server, store=opened, loop=loop)
+            stack.push_async_callback(_settle, driver)
+            loop.start(driver.wake)
+            try:
+                yield driver
+            finally:
+                driver.stop_work()
+                nursery.cancel_scope.cancel()
+
+
+async def _settle(driver: Driver) -> None:
+    with trio.move_on_after(SETTLE_MS / 1000, shield=True):
+        await driver.settled()
+
+
+@asynccontextmanager
+async def _opened(store: Store) -> AsyncIterator[Store]:
+    await store.open(TrioThread())
+    try:
+        yield store
+    finally:
+        with trio.CancelScope(shield=True):
+            await store.close()
 
 
 @asynccontextmanager

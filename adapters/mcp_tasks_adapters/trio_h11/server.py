@@ -7,8 +7,8 @@ alarm. Only when an answer comes later, from somebody else's task, does it get a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager, suppress
 
 import trio
 
@@ -50,9 +50,8 @@ async def serve_http(
     when this returns nothing of it is left. Raises ``OSError`` when it cannot listen.
     """
     policy = endpoint_policy(path, allowed_hosts, allowed_origins)
-    listeners = await trio.open_tcp_listeners(port, host=host)
-    url = endpoint_url(listeners[0].socket.getsockname(), path)
     async with (
+        _listening(host, port) as listeners,
         told_when_cancelled() as cancelled,
         open_driver(server, store) as driver,
         trio.open_nursery() as nursery,
@@ -60,12 +59,23 @@ async def serve_http(
         http = HttpServer(driver, policy=policy, limits=server.limits)
         accepting = trio.CancelScope()
         nursery.start_soon(_accept, accepting, http, listeners, nursery)
+        url = endpoint_url(listeners[0].socket.getsockname(), path)
         if ready is not None:
             ready(url)
         task_status.started(url)
         await cancelled.wait()
         accepting.cancel()
         await http.close()
+
+
+@asynccontextmanager
+async def _listening(host: str, port: int) -> AsyncIterator[list[trio.SocketListener]]:
+    listeners = await trio.open_tcp_listeners(port, host=host)
+    try:
+        yield listeners
+    finally:
+        for listener in listeners:
+            listener.socket.close()
 
 
 async def _accept(
@@ -130,7 +140,10 @@ class HttpServer:
 
     async def _turn_away(self, stream: trio.abc.Stream) -> None:
         async with stream:
-            with trio.move_on_after(self._endpoint.limits.write_timeout_ms / 1000), _broken_is_normal():
+            with (
+                trio.move_on_after(self._endpoint.limits.write_timeout_ms / 1000),
+                suppress(trio.BrokenResourceError),
+            ):
                 await stream.send_all(busy_response(self._endpoint.now_ms()))
 
 
@@ -157,7 +170,7 @@ class _Connection:
         try:
             async with trio.open_nursery() as self._nursery:
                 self._nursery.start_soon(self._alarm.run)
-                with _broken_is_normal():
+                with suppress(trio.BrokenResourceError):  # peers may leave without a word
                     await self._read()
                 self._nursery.cancel_scope.cancel()
         finally:
@@ -185,7 +198,7 @@ class _Connection:
             self._http.receive(bytes(data), trio.current_time())
 
     async def _write(self) -> None:
-        with _broken_is_normal():
+        with suppress(trio.BrokenResourceError):
             while True:
                 await self._flush()
                 if self._http.closed:
@@ -224,13 +237,6 @@ class _Connection:
                 self._has_writer = True
                 self._nursery.start_soon(self._write)
             self._writer.unpark()
-
-
-@contextmanager
-def _broken_is_normal() -> Iterator[None]:
-    """A peer that resets the connection is nothing unusual."""
-    with suppress(trio.BrokenResourceError):
-        yield
 
 
 def _peer(stream: trio.abc.Stream) -> str | None:

@@ -1,0 +1,1 @@
+"""The client commands of ``mcp-tasks``: calling tools, and living with their tasks."""

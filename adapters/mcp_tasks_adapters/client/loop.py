@@ -1,0 +1,61 @@
+"""What a client needs of an event loop and of its connections. The loop modules have all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from mcp_tasks_adapters.driver import Loop
+
+__all__ = ["ClientLoop", "Process", "Stream"]
+
+
+class ClientLoop(Loop, Protocol):
+    """An event loop, as servers need it, and with timeouts."""
+
+    async def within(self, seconds: float | None, run: Callable[[], Awaitable[object]]) -> bool:
+        """Await ``run()`` for at most so long, or as long as it takes; return whether it came to its end.
+
+        When the time is up it is cancelled, the loop's own way.
+        """
+
+
+class Stream(Protocol):
+    """A connection, over TLS or not. All that goes wrong with one is an ``OSError``."""
+
+    async def send(self, data: bytes) -> None:
+        """Write; raise also when the peer does not take it in time."""
+
+    async def receive(self) -> bytes:
+        """Return what comes next; ``b""``: the peer sends no more."""
+
+    def idle(self) -> bool:
+        """Whether the connection stands, and nothing has come that was not received yet."""
+
+    async def close(self) -> None:
+        """Close at once, whatever has not been written."""
+
+
+class Process(Protocol):
+    """A process and the pipes to its stdin and from its stdout."""
+
+    async def send(self, data: bytes) -> None:
+        """Write to its stdin; ``OSError``: it does not read any more."""
+
+    async def receive(self) -> bytes:
+        """Return what comes next from its stdout; ``b""``: nothing will."""
+
+    async def close_input(self) -> None:
+        """Close its stdin, which asks it to end. May be called twice."""
+
+    async def wait(self) -> int:
+        """Wait for its end; return its exit code, negative for a signal."""
+
+    def terminate(self) -> None:
+        """Ask it to end less kindly. Harmless once it has ended, as is :meth:`kill`."""
+
+    def kill(self) -> None:
+        """End it."""
+
+    async def close(self) -> None:
+        """Let go of the pipes."""

@@ -1,0 +1,318 @@
+"""One HTTP/1.1 connection of a client, without I/O: shared by every loop that speaks h11.
+
+A connection carries one request at a time. What comes back becomes facts for a requester engine: the
+notifications of an event stream as they come, and in the end one ``ResponseReceived`` or ``RequestFailed``.
+Redirects are not followed, and nothing that a server sends makes this raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from email.utils import parsedate_to_datetime
+from enum import Enum, auto
+from re import compile as pattern
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+import h11
+from attrs import frozen
+
+from mcp_tasks_proto.errors import LimitExceeded, LocalProtocolError, RemoteProtocolError
+from mcp_tasks_proto.limits import Limits
+from mcp_tasks_proto.requester import (
+    HttpReply,
+    NotificationReceived,
+    RequestFailed,
+    ResponseReceived,
+    SendRequest,
+)
+from mcp_tasks_proto.vocabulary import PROTOCOL_VERSION
+from mcp_tasks_proto.wire.http import request_headers
+from mcp_tasks_proto.wire.jsonrpc import Notification, Request, decode, encode, parse_message
+from mcp_tasks_proto.wire.sse import EventDecoder
+
+__all__ = ["Fact", "Headers", "HttpAddress", "HttpExchange", "check_headers", "retry_after_ms"]
+
+Fact = ResponseReceived | NotificationReceived | RequestFailed
+
+Headers = Sequence[tuple[str, str]]
+"""Names and values."""
+
+SKIPPED_BYTES: Final = 64 * 1024
+"""How much of a body that is no message is read, for the sake of the connection."""
+
+USER_AGENT: Final = ("User-Agent", "mcp-tasks-proto")
+
+END: Final = h11.EndOfMessage()
+
+
+# -- where to ----------------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class HttpAddress:
+    """Where an MCP endpoint is."""
+
+    host: str
+    """A name, or an address without brackets."""
+    port: int
+    secure: bool
+    """Whether to speak TLS."""
+    authority: str
+    """For the ``Host`` header."""
+    target: str
+    """Path and query, for the request line."""
+
+    @classmethod
+    def parse(cls, url: str) -> Self:
+        """Read an ``http`` or ``https`` URL. Raises ``ValueError`` for anything else."""
+        parts = urlsplit(url)
+        if parts.scheme not in _PORTS or not parts.hostname:
+            raise ValueError("an endpoint is an http:// or https:// URL")
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("a URL must not hold credentials: send an Authorization header")
+        if not (url.isascii() and url.isprintable()) or " " in url:
+            raise ValueError("a URL is printable ASCII without spaces")
+        target = parts.path or "/"
+        return cls(
+            host=parts.hostname,
+            port=parts.port or _PORTS[parts.scheme],
+            secure=parts.scheme == "https",
+            authority=parts.netloc,
+            target=f"{target}?{parts.query}" if parts.query else target,
+        )
+
+
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+# -- headers -----------------------------------------------------------------------------------------------
+
+
+def check_headers(headers: Iterable[tuple[str, str]]) -> None:
+    """Raise ``ValueError`` for a header that a caller may not add: those that the protocol itself sets."""
+    for name, _ in headers:
+        lowered = name.lower()
+        if lowered in _OWN_HEADERS or lowered.startswith(("mcp-", "mcp_")):
+            raise ValueError(f"the header {name} is set by the protocol")
+
+
+_OWN_HEADERS: Final = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+
+
+def retry_after_ms(value: str, now_ms: int) -> int | None:
+    """Return how long ``Retry-After`` asks to wait, be it seconds or a date; ``None``: it says neither."""
+    if _SECONDS.fullmatch(value):
+        return int(value) * 1000
+    try:
+        when = parsedate_to_datetime(value)
+        return max(0, int(when.timestamp() * 1000) - now_ms)
+    except (ValueError, OverflowError, TypeError, IndexError):
+        return None
+
+
+_SECONDS: Final = pattern(r"[0-9]{1,9}")
+
+
+# -- one connection ----------------------------------------------------------------------------------------
+
+
+class _Body(Enum):
+    """What the body of a response is."""
+
+    MESSAGE = auto()
+    EVENTS = auto()
+    OTHER = auto()
+
+
+class HttpExchange:
+    """What is said on one connection: requests, one after the other, and their responses.
+
+    ``begin`` a request, write what it returns, and ``receive`` until ``over``. Then ``reusable`` says whether
+    another may follow.
+    """
+
+    def __init__(self, address: HttpAddress, limits: Limits) -> None:
+        self._address = address
+        self._limits = limits
+        self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.header_bytes)
+        self.request = 0
+        """The engine's name for the request."""
+        self.over = True
+        """Whether the request has got its last fact."""
+        self.silent = True
+        """Whether nothing has come back for it yet."""
+        self._facts: list[Fact] = []
+        self._reply = HttpReply(status=0)
+        self._kind = _Body.OTHER
+        self._body = bytearray()
+        self._skipped = 0
+        self._events = EventDecoder(limits)
+
+    @property
+    def reusable(self) -> bool:
+        """Whether the connection is ready for another request."""
+        done = self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE
+        return self.over and done and self._h11.trailing_data == (b"", False)
+
+    def begin(self, request: SendRequest, more: Headers = ()) -> bytes:
+        """Return the bytes of a request. ``more`` are headers of the caller's.
+
+        Raises :class:`LocalProtocolError` for a request that HTTP cannot carry; the connection is as before.
+        """
+        message = request.message
+        method, params = message["method"], message["params"]
+        body = encode(message)
+        headers = [
+            ("Host", self._address.authority),
+            *request_headers(method, params, params["_meta"][PROTOCOL_VERSION], request.parameters),
+            ("Content-Length", str(len(body))),
+        ]
+        try:
+            check_headers(more)
+            headers += more
+            if not any(name.lower() == "user-agent" for name, _ in more):
+                headers.append(USER_AGENT)
+            head = h11.Request(method="POST", target=self._address.target, headers=headers)
+        except (h11.LocalProtocolError, ValueError, TypeError, AttributeError) as error:
+            raise LocalProtocolError(f"the request's headers cannot be sent: {error}") from None
+        if self._h11.our_state is h11.DONE:
+            self._h11.start_next_cycle()
+        self.request = request.request
+        self.over, self.silent = False, True
+        sent = [self._h11.send(head), self._h11.send(h11.Data(data=body)), self._h11.send(END)]
+        return b"".join(part for part in sent if part)
+
+    def receive(self, data: bytes, now_ms: int) -> list[Fact]:
+        """Take in bytes from the server, or ``b""``: it sends no more. Return what that says.
+
+        ``now_ms`` is Unix milliseconds.
+        """
+        self._facts = []
+        if data:
+            self.silent = False
+        try:
+            self._h11.receive_data(data)
+            self._read(now_ms)
+        except h11.RemoteProtocolError as error:
+            self._fail(_broken(data, self.silent, error))
+        except LimitExceeded as overrun:
+            self._fail(_over_limit(overrun.limit))
+        except RemoteProtocolError as error:
+            self._fail(f"an event of the server's stream cannot be read: {error}")
+        return self._facts
+
+    def _read(self, now_ms: int) -> None:
+        """Read on, past the last fact as well: the connection may be used again once the response ends."""
+        while True:
+            event = self._h11.next_event()
+            match event:
+                case h11.Response():
+                    self._take_head(event, now_ms)
+                case h11.Data():
+                    self._take_body(bytes(event.data))
+                case h11.EndOfMessage():
+                    self._take_end()
+                    return
+                case h11.InformationalResponse():
+                    pass
+                case _:
+                    return
+
+    def _take_head(self, response: h11.Response, now_ms: int) -> None:
+        headers = {name: value.decode("latin-1") for name, value in response.headers}
+        status = response.status_code
+        wait = headers.get(b"retry-after")
+        pause_ms = None if wait is None else retry_after_ms(wait.strip(), now_ms)
+        self._reply = HttpReply(status=status, retry_after_ms=pause_ms)
+        media_type = headers.get(b"content-type", "").partition(";")[0].strip().lower()
+        if media_type == "application/json":
+            self._kind = _Body.MESSAGE
+        elif media_type == "text/event-stream" and 200 <= status < 300:
+            self._kind = _Body.EVENTS
+        else:
+            self._kind = _Body.OTHER
+        self._body, self._skipped, self._events = bytearray(), 0, EventDecoder(self._limits)
+
+    def _take_body(self, data: bytes) -> None:
+        if self.over:
+            return
+        match self._kind:
+            case _Body.MESSAGE:
+                self._body += data
+                if len(self._body) > self._limits.message_bytes:
+                    self._fail(_over_limit("message_bytes"))
+            case _Body.EVENTS:
+                for event in self._events.feed(data):
+                    if event.event == "message" and event.data:
+                        self._take_message(decode(event.data, self._limits))
+            case _Body.OTHER:
+                self._skipped += len(data)
+                if self._skipped > SKIPPED_BYTES:
+                    self._answer(None)
+
+    def _take_end(self) -> None:
+        if self.over:
+            return
+        match self._kind:
+            case _Body.MESSAGE:
+                self._answer(self._decoded_body())
+            case _Body.EVENTS:
+                self._fail("the server's stream ended without a response")
+            case _Body.OTHER:
+                self._answer(None)
+
+    def _decoded_body(self) -> Any:
+        try:
+            return decode(self._body, self._limits)
+        except RemoteProtocolError:
+            return None
+
+    def _take_message(self, message: Any) -> None:
+        """Take one message of a stream: a response is the last that counts."""
+        if self.over:
+            return
+        match parse_message(message):
+            case Notification():
+                self._facts.append(NotificationReceived(self.request, message))
+            case Request():
+                pass  # servers must not send any (core, "Streamable HTTP")
+            case _:
+                self._answer(message)
+
+    def _answer(self, message: Any) -> None:
+        self.over = True
+        self._facts.append(ResponseReceived(request=self.request, message=message, http=self._reply))
+
+    def _fail(self, reason: str) -> None:
+        if not self.over:
+            self.over = True
+            self._facts.append(RequestFailed(self.request, reason))
+
+
+def _over_limit(limit: str) -> str:
+    return f"the server's answer is over a limit of this side (Limits.{limit})"
+
+
+def _broken(data: bytes, silent: bool, error: Exception) -> str:
+    """Say what is wrong with a connection on which h11 cannot go on."""
+    if data:
+        return f"the server's answer is not well-formed HTTP: {error}"
+    if silent:
+        return "the server closed the connection without an answer"
+    return "the server closed the connection in the middle of its answer"

@@ -1,0 +1,330 @@
+"""Requests to a server on stdio: one process, one channel, and who an answer is for (STD.1).
+
+:class:`StdioDialogue` is what is said, without I/O; :class:`StdioTransport` sees to the process, on
+somebody's loop. A server that dies is started again when there is a request for it (core, "stdio").
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from attrs import define, field
+
+from mcp_tasks_adapters.client.loop import ClientLoop, Process
+from mcp_tasks_adapters.driver import Event
+from mcp_tasks_adapters.jobs import Errand
+from mcp_tasks_adapters.toolkit.outcomes import describe
+from mcp_tasks_proto.errors import LimitExceeded, LocalProtocolError, RemoteProtocolError
+from mcp_tasks_proto.limits import Limits
+from mcp_tasks_proto.requester import (
+    Fault,
+    NotificationReceived,
+    RequestFailed,
+    ResponseReceived,
+    SendRequest,
+)
+from mcp_tasks_proto.vocabulary import PROGRESS_TOKEN, SUBSCRIPTION_ID
+from mcp_tasks_proto.wire.jsonrpc import (
+    Notification,
+    Response,
+    decode,
+    encode,
+    notification_message,
+    parse_message,
+)
+from mcp_tasks_proto.wire.stdio import LineDecoder, frame
+
+__all__ = ["StdioDialogue", "StdioTransport"]
+
+Fact = ResponseReceived | NotificationReceived | RequestFailed
+Report = Callable[[Fact], None]
+
+_log = logging.getLogger("mcp_tasks_adapters")
+
+
+@define(eq=False)
+class _Asked:
+    """A request that awaits its answer."""
+
+    method: str
+    progress_token: Any = None
+    written: bool = False
+
+
+class StdioDialogue:
+    """What is said with a server, over all its lives.
+
+    A request's JSON-RPC id is the engine's name for it, which is never used twice.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._lines = LineDecoder(limits)
+        self._asked: dict[int, _Asked] = {}
+        self._output: dict[object, bytes] = {}  # in order; requests under their id
+
+    @property
+    def has_output(self) -> bool:
+        """Whether something waits to be written."""
+        return bool(self._output)
+
+    def ask(self, request: SendRequest) -> None:
+        """Have a request written. Raises :class:`LocalProtocolError` for what is not JSON."""
+        params = request.message["params"]
+        self._output[request.request] = frame(encode(request.message))
+        self._asked[request.request] = _Asked(request.message["method"], params["_meta"].get(PROGRESS_TOKEN))
+
+    def drop(self, request: int) -> dict[str, Any] | None:
+        """Nobody waits for this request any more; return the message that will say so, if one has to."""
+        asked = self._asked.pop(request, None)
+        if asked is None:
+            return None
+        if not asked.written:
+            del self._output[request]
+            return None
+        message = notification_message("notifications/cancelled", {"requestId": request})
+        self._output[object()] = frame(encode(message))
+        return message
+
+    def take_output(self) -> bytes:
+        """Return the next message to write; empty: there is none. It counts as sent from now on."""
+        if not self._output:
+            return b""
+        name = next(iter(self._output))
+        if isinstance(name, int):
+            self._asked[name].written = True
+        return self._output.pop(name)
+
+    def receive(self, data: bytes) -> list[Fact]:
+        """Take in bytes from the server; return what they say to requests that await an answer."""
+        facts: list[Fact] = []
+        for line in self._lines.feed(data):
+            fact = self._too_long() if isinstance(line, LimitExceeded) else self._take_line(line)
+            if fact is not None:
+                facts.append(fact)
+        return facts
+
+    def lost(self, reason: str) -> list[Fact]:
+        """The server is gone: return what becomes of the requests that it was sent. The others stay."""
+        self._lines = LineDecoder(self._limits)
+        written = [name for name, asked in self._asked.items() if asked.written]
+        for name in list(self._output):
+            if not isinstance(name, int):
+                del self._output[name]  # there is nobody left to be told that an answer is not wanted
+        return [self._failed(name, reason, sent=True) for name in written]
+
+    def refuse(self, reason: str) -> list[Fact]:
+        """There is no server: return what becomes of the requests that were not sent."""
+        unsent = [name for name, asked in self._asked.items() if not asked.written]
+        for name in unsent:
+            del self._output[name]
+        return [self._failed(name, reason, sent=False) for name in unsent]
+
+    def _failed(self, name: int, reason: str, *, sent: bool) -> RequestFailed:
+        del self._asked[name]
+        return RequestFailed(name, reason, sent=sent)
+
+    # -- who it is for -------------------------------------------------------------------------------------
+
+    def _take_line(self, line: bytes) -> Fact | None:
+        try:
+            message = decode(line, self._limits)
+        except RemoteProtocolError as error:
+            _log.warning("the server wrote a line to stdout that is no message: %s", error)
+            return None
+        match parse_message(message):
+            case Response(id=int() as name) if name in self._asked:
+                del self._asked[name]
+                return ResponseReceived(request=name, message=message)
+            case Notification(method="notifications/cancelled", params=params):
+                return self._cancelled(params.get("requestId"))
+            case Notification() as notification:
+                meant = self._meant_by(notification)
+                return None if meant is None else NotificationReceived(meant, message)
+        return None
+
+    def _cancelled(self, name: Any) -> Fact | None:
+        """A server may end nothing but a listen stream this way; its result, if it follows, is of no use."""
+        asked = self._asked.get(name) if type(name) is int else None
+        if asked is None or asked.method != "subscriptions/listen":
+            return None
+        return self._failed(name, "the server ended the stream", sent=True)
+
+    def _meant_by(self, notification: Notification) -> int | None:
+        """Return the request that a notification belongs to; all of them share the channel."""
+        meta = notification.params.get("_meta")
+        if isinstance(meta, dict) and SUBSCRIPTION_ID in meta:
+            name = meta[SUBSCRIPTION_ID]
+            return name if type(name) is int and name in self._asked else None
+        if notification.method == "notifications/progress":
+            token = notification.params.get(PROGRESS_TOKEN)
+            named = [name for name, asked in self._asked.items() if asked.progress_token == token]
+            return named[-1] if named and token is not None else None
+        return self._only_call()
+
+    def _only_call(self) -> int | None:
+        """Return the one request in flight that can have messages on its way; ``None``: it may be several."""
+        calls = [name for name, asked in self._asked.items() if asked.method == "tools/call"]
+        return calls[0] if len(calls) == 1 else None
+
+    def _too_long(self) -> Fact | None:
+        """A line was skipped. Whose it was nobody knows, unless there is but one that it can be for."""
+        _log.warning("the server wrote a line that is over Limits.message_bytes")
+        waiting = [
+            name
+            for name, asked in self._asked.items()
+            if asked.written and asked.method != "subscriptions/listen"
+        ]
+        if len(waiting) != 1:
+            return None
+        reason = "the server's answer is over a limit of this side (Limits.message_bytes)"
+        return self._failed(waiting[0], reason, sent=True)
+
+
+# -- the process ---------------------------------------------------------------------------------------------
+
+
+@define(eq=False)
+class StdioTransport:
+    """The way to a server on stdio. ``spawn`` starts its process, and raises ``OSError`` where it cannot."""
+
+    _loop: ClientLoop
+    _spawn: Callable[[], Awaitable[Process]]
+    _limits: Limits
+    _dialogue: StdioDialogue = field(init=False)
+    _reports: dict[int, Report] = field(init=False, factory=dict)
+    _process: Process | None = field(init=False, default=None)
+    _life: Errand[None] | None = field(init=False, default=None)
+    _life_over: Event = field(init=False)
+    _writer: Errand[None] | None = field(init=False, default=None)
+    _to_write: Event = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._dialogue = StdioDialogue(self._limits)
+        self._to_write = self._loop.event()
+        self._life_over = self._loop.event()
+
+    # -- for the driver ------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Start the server. Raises ``OSError``."""
+        self._process = await self._spawn()
+        self._begin_life()
+
+    def send(self, request: SendRequest, report: Report) -> None:
+        """Send a request, and report what comes of it."""
+        try:
+            self._dialogue.ask(request)
+        except LocalProtocolError as error:
+            report(RequestFailed(request.request, str(error), sent=False, fault=Fault.CALLER))
+            return
+        self._reports[request.request] = report
+        if self._life is None:
+            self._begin_life()
+        self._to_write.set()
+
+    def stop(self, request: int) -> Mapping[str, Any] | None:
+        """Cancel a request; return the message that says so, if the server has to be told."""
+        self._reports.pop(request, None)
+        message = self._dialogue.drop(request)
+        self._to_write.set()
+        return message
+
+    async def close(self) -> None:
+        """End the server: close its stdin, and wait; a server that does not end by itself is ended.
+
+        Takes three times ``Limits.shutdown_grace_ms`` at the most.
+        """
+        if self._life is not None:
+            life, self._life = self._life, None
+            life.cancel()
+            await self._life_over.wait()
+        if self._process is not None:
+            await self._end(self._process)
+
+    def _tell(self, facts: list[Fact]) -> None:
+        for fact in facts:
+            last = not isinstance(fact, NotificationReceived)
+            report = self._reports.pop(fact.request, None) if last else self._reports.get(fact.request)
+            if report is not None:
+                report(fact)
+
+    # -- one life ------------------------------------------------------------------------------------------
+
+    def _begin_life(self) -> None:
+        self._life_over = self._loop.event()
+        self._life = Errand(self._loop, self._live, self._life_ended)
+
+    async def _live(self) -> None:
+        """Talk with a server until it ends, or cannot be started."""
+        try:
+            if self._process is None:
+                self._process = await self._spawn()
+        except OSError as error:
+            self._tell(self._dialogue.refuse(f"the server cannot be started: {error}"))
+            return
+        self._writer = Errand(self._loop, self._write, lambda _: None)
+        try:
+            await self._read(self._process)
+        except OSError:
+            pass  # nothing comes any more, whatever the reason
+        except Exception as error:
+            _log.error("the client of a stdio server failed: %s", describe(error))
+        finally:
+            self._writer.cancel()
+        code = await self._end(self._process)
+        self._process = None
+        self._tell(self._dialogue.lost(f"the server ended (exit code {code})"))
+
+    def _life_ended(self, _: None) -> None:
+        self._life_over.set()
+        if self._life is None:
+            return  # this client is being closed
+        self._life = None
+        if self._dialogue.has_output:
+            self._begin_life()
+
+    async def _read(self, process: Process) -> None:
+        while data := await process.receive():
+            self._tell(self._dialogue.receive(data))
+
+    async def _write(self) -> None:
+        while self._process is not None:
+            while data := self._dialogue.take_output():
+                try:
+                    await self._process.send(data)
+                except OSError:
+                    self._process.terminate()  # a server that cannot be asked is of no use
+                    return
+            self._to_write = self._loop.event()
+            await self._to_write.wait()
+
+    async def _end(self, process: Process) -> int | None:
+        """See a process off; return its exit code, ``None`` when it outlived even that."""
+        grace = self._limits.shutdown_grace_ms / 1000
+        code: list[int] = []
+
+        async def see_off() -> None:
+            try:
+                while await process.receive():
+                    pass  # a server that is not read may not be able to end
+            except OSError:
+                pass
+            code.append(await process.wait())
+
+        async def wait() -> None:
+            code.append(await process.wait())
+
+        try:
+            await process.close_input()
+            if not await self._loop.within(grace, see_off):
+                process.terminate()
+                if not await self._loop.within(grace, wait):
+                    process.kill()
+                    await self._loop.within(grace, wait)
+        finally:
+            process.kill()
+            await process.close()
+        return code[0] if code else None

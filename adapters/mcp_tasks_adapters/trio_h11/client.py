@@ -1,0 +1,242 @@
+"""Clients on trio, over HTTP with h11 and on stdio: sockets, processes, timers and concurrency."""
+
+from __future__ import annotations
+
+import shlex
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from math import inf
+from typing import Unpack
+
+import trio
+
+from mcp_tasks_adapters.client.client import Client
+from mcp_tasks_adapters.client.driver import ClientDriver, Transport
+from mcp_tasks_adapters.client.http import ConnectionLimits, HttpTransport
+from mcp_tasks_adapters.client.options import HttpOptions, Options, StdioOptions, requester_settings
+from mcp_tasks_adapters.clock import unix_ms
+from mcp_tasks_adapters.http_exchange import HttpAddress
+from mcp_tasks_adapters.stdio_client import StdioTransport
+from mcp_tasks_adapters.trio_h11.loop import TrioLoop
+from mcp_tasks_proto.limits import Limits
+from mcp_tasks_proto.requester import RequesterSettings
+
+__all__ = ["connect", "connect_stdio"]
+
+READ_BYTES = 64 * 1024
+
+
+@asynccontextmanager
+async def connect(url: str, **options: Unpack[HttpOptions]) -> AsyncIterator[Client]:
+    """Give a client of the MCP endpoint at ``url``, for the length of the block.
+
+    What may be given beside the URL stands at :class:`~mcp_tasks_adapters.client.options.HttpOptions`.
+    Nothing is sent, and no connection made, before the client is asked for something. When the block is left
+    nothing of the client is left either. Raises ``ValueError`` for a URL or options that cannot be used.
+    """
+    address = HttpAddress.parse(url)
+    limits = options.get("limits") or Limits()
+    context = options.get("ssl_context") if address.secure else None
+    if address.secure and context is None:
+        context = ssl.create_default_context()
+    settings = requester_settings(url, mirror_arguments=True, options=options)
+
+    async def open_stream() -> _Stream:
+        return await _open_stream(address, context, limits.write_timeout_ms / 1000)
+
+    def transport(loop: _Loop) -> HttpTransport:
+        return HttpTransport(
+            address,
+            loop=loop,
+            open_stream=open_stream,
+            headers=options.get("headers"),
+            limits=limits,
+            connection_limits=options.get("connection_limits") or ConnectionLimits(),
+        )
+
+    async with _client_of(transport, settings, options) as client:
+        yield client
+
+
+@asynccontextmanager
+async def connect_stdio(command: Sequence[str], **options: Unpack[StdioOptions]) -> AsyncIterator[Client]:
+    """Start a server and give a client of it, for the length of the block; then the server is ended.
+
+    What may be given beside the command stands at
+    :class:`~mcp_tasks_adapters.client.options.StdioOptions`. Raises ``OSError`` when the command cannot be
+    started, and ``ValueError`` for options that cannot be used.
+    """
+    settings = requester_settings(f"stdio:{shlex.join(command)}", mirror_arguments=False, options=options)
+
+    async def spawn() -> _Process:
+        return _Process(
+            await trio.lowlevel.open_process(
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=options.get("stderr"),
+                env=options.get("env"),
+                cwd=options.get("cwd"),
+            )
+        )
+
+    def transport(loop: _Loop) -> StdioTransport:
+        return StdioTransport(loop, spawn, options.get("limits") or Limits())
+
+    async with _client_of(transport, settings, options) as client:
+        yield client
+
+
+# -- running -------------------------------------------------------------------------------------------------
+
+
+class _Loop(TrioLoop):
+    async def within(self, seconds: float | None, run: Callable[[], Awaitable[object]]) -> bool:
+        """Await ``run()`` for at most so long."""
+        with trio.move_on_after(inf if seconds is None else seconds) as scope:
+            await run()
+        return not scope.cancelled_caught
+
+
+@asynccontextmanager
+async def _client_of(
+    transport_on: Callable[[_Loop], Transport], settings: RequesterSettings, options: Options
+) -> AsyncIterator[Client]:
+    """Run a client for the length of the block. An exception of the block stays as it is, in no group."""
+    raised: BaseException | None = None
+    async with trio.open_nursery() as nursery:
+        try:
+            async with _running(_Loop(nursery, unix_ms), transport_on, settings, options) as client:
+                yield client
+        except BaseException as error:
+            raised = error
+        # Whoever was cancelled from outside has that exception already.
+        nursery.cancel_scope.shield = True
+        nursery.cancel_scope.cancel()
+    if raised is not None:
+        raise raised
+
+
+@asynccontextmanager
+async def _running(
+    loop: _Loop,
+    transport_on: Callable[[_Loop], Transport],
+    settings: RequesterSettings,
+    options: Options,
+) -> AsyncIterator[Client]:
+    transport = transport_on(loop)
+    driver = ClientDriver(
+        settings,
+        loop=loop,
+        transport=transport,
+        answer=options.get("answer"),
+        on_trace=options.get("on_trace"),
+    )
+    loop.start(driver.wake)
+    await transport.open()
+    try:
+        yield Client(driver)
+        await driver.finish()
+    finally:
+        driver.close()
+        with trio.CancelScope(shield=True):
+            await transport.close()
+
+
+# -- connections ---------------------------------------------------------------------------------------------
+
+
+async def _open_stream(address: HttpAddress, context: ssl.SSLContext | None, patience: float) -> _Stream:
+    raw = await trio.open_tcp_stream(address.host, address.port)
+    if context is None:
+        return _Stream(raw, raw, patience)
+    secure = trio.SSLStream(raw, context, server_hostname=address.host, https_compatible=True)
+    try:
+        with _as_os_errors():
+            await secure.do_handshake()
+    except BaseException:
+        await trio.aclose_forcefully(raw)
+        raise
+    return _Stream(secure, raw, patience)
+
+
+class _Stream:
+    """A connection, with TLS or without, over ``raw``."""
+
+    def __init__(self, stream: trio.abc.Stream, raw: trio.SocketStream, patience: float) -> None:
+        self._stream = stream
+        self._raw = raw
+        self._patience = patience
+
+    async def send(self, data: bytes) -> None:
+        """Write, if the peer takes it in time."""
+        with trio.move_on_after(self._patience) as scope, _as_os_errors():
+            await self._stream.send_all(data)
+        if scope.cancelled_caught:
+            raise TimeoutError("the server does not read")
+
+    async def receive(self) -> bytes:
+        """Return what comes next."""
+        with _as_os_errors():
+            return bytes(await self._stream.receive_some(READ_BYTES))
+
+    def idle(self) -> bool:
+        """Whether nothing has come, the end included."""
+        return not self._raw.socket.is_readable()
+
+    async def close(self) -> None:
+        """Close at once."""
+        await trio.aclose_forcefully(self._stream)
+
+
+class _Process:
+    """A process and its pipes."""
+
+    def __init__(self, process: trio.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process = process
+        self._stdin = process.stdin
+        self._stdout = process.stdout
+
+    async def send(self, data: bytes) -> None:
+        """Write to its stdin."""
+        with _as_os_errors():
+            await self._stdin.send_all(data)
+
+    async def receive(self) -> bytes:
+        """Return what comes next from its stdout."""
+        with _as_os_errors():
+            return bytes(await self._stdout.receive_some(READ_BYTES))
+
+    async def close_input(self) -> None:
+        """Close its stdin."""
+        await trio.aclose_forcefully(self._stdin)
+
+    async def wait(self) -> int:
+        """Wait for its end."""
+        return await self._process.wait()
+
+    def terminate(self) -> None:
+        """Ask it to end less kindly."""
+        self._process.terminate()
+
+    def kill(self) -> None:
+        """End it."""
+        self._process.kill()
+
+    async def close(self) -> None:
+        """Let go of the pipes."""
+        await trio.aclose_forcefully(self._stdin)
+        await trio.aclose_forcefully(self._stdout)
+
+
+@contextmanager
+def _as_os_errors() -> Iterator[None]:
+    """Make an ``OSError`` of what trio raises for a broken stream, and for one that was closed here."""
+    try:
+        yield
+    except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+        raise ConnectionError(str(error.__cause__ or error) or type(error).__name__) from None

@@ -1,0 +1,229 @@
+"""A requester and a server engine with a network between them, in virtual time.
+
+What the network does is data: each message takes the next :class:`Passage`, and when there are none left the
+weather is fair. So a test can write a storm down, or have one made up, and the same storm comes again.
+
+A request has a connection of its own, as over HTTP. Messages of one connection never overtake each other;
+those of different ones do, where their passages take different times. Nothing arrives twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
+
+from attrs import define, field, frozen
+
+from mcp_tasks_proto.effects import Effect, Reply, Send
+from mcp_tasks_proto.inputs import ExchangeClosed, HttpHead, Input, MessageReceived, StreamReady, TimePassed
+from mcp_tasks_proto.requester import (
+    AnswerGiven,
+    HttpReply,
+    NotificationReceived,
+    Prompt,
+    RequesterEffect,
+    RequesterInput,
+    RequestFailed,
+    ResponseReceived,
+    SendRequest,
+    StopRequest,
+)
+from mcp_tasks_proto.testing.host import ServerHost
+from mcp_tasks_proto.testing.requester_host import RequesterHost
+from mcp_tasks_proto.vocabulary import PROTOCOL_VERSION
+from mcp_tasks_proto.wire.http import request_headers
+
+__all__ = ["Pair", "Passage"]
+
+
+@frozen(kw_only=True)
+class Passage:
+    """What the network does with one message."""
+
+    delay_ms: int = 5
+    """How long it is on its way."""
+    lost: bool = False
+    """It never arrives, nor does anything after it on its connection, and nobody is told."""
+    cut: bool = False
+    """Its connection breaks when it would have arrived, and both ends are told."""
+
+
+@define(eq=False, kw_only=True)
+class _Connection:
+    """What carries one request, and what comes back."""
+
+    number: int
+    open: bool = True
+    """Whether both ends still hold it, as far as the network knows."""
+    silent: bool = False
+    """Whether nothing gets through any more."""
+    reached: bool = False
+    """Whether the server has heard of it."""
+    busy_until: dict[str, int] = field(factory=dict)
+    """When the last message in one direction arrives."""
+
+
+def _no_work(_: Effect) -> Iterable[tuple[int, Input]]:
+    return ()
+
+
+def _no_answer(_: Prompt) -> tuple[int, dict[str, Any]] | None:
+    return None
+
+
+@define(eq=False, kw_only=True)
+class Pair:
+    """Runs both sides until a time, or until a call is over."""
+
+    requester: RequesterHost
+    server: ServerHost
+    work: Callable[[Effect], Iterable[tuple[int, Input]]] = _no_work
+    """The server's tools and workers: what comes of an effect, each thing after so many milliseconds."""
+    answer: Callable[[Prompt], tuple[int, dict[str, Any]] | None] = _no_answer
+    """Who is asked: after how many milliseconds there is which answer; ``None``: there is none."""
+    passages: Iterable[Passage] = ()
+    """The storm, message by message."""
+    calm: Passage = Passage()
+    """What the network does when the storm is over."""
+    now: int = 1_700_000_000_000
+    _storm: Iterator[Passage] = field(init=False)
+    _agenda: list[tuple[int, int, Callable[[], None]]] = field(init=False, factory=list)
+    _order: count[int] = field(init=False, factory=count)
+    _connections: dict[int, _Connection] = field(init=False, factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self._storm = iter(self.passages)
+        self._set_clocks()
+
+    # -- running -------------------------------------------------------------------------------------------
+
+    def tell_requester(self, fact: RequesterInput) -> None:
+        """Hand a fact to the requester, and see to what comes of it."""
+        self.see_to(self.requester.give(fact))
+
+    def tell_server(self, fact: Input) -> None:
+        """Hand a fact to the server, and see to what comes of it."""
+        for effect in self.server.give(fact):
+            match effect:
+                case Reply(exchange=int() as number, message=message, http_status=status):
+                    self._reply(self._connections[number], message, status)
+                case Send(exchange=int() as number, message=message):
+                    self._notify(self._connections[number], message)
+                    self.tell_server(StreamReady(number))
+                case _:
+                    for delay_ms, outcome in self.work(effect):
+                        self._after(delay_ms, partial(self.tell_server, outcome))
+
+    def see_to(self, effects: Iterable[RequesterEffect]) -> None:
+        """Carry out what the requester said, for tests that speak to its host directly."""
+        for effect in effects:
+            match effect:
+                case SendRequest():
+                    self._request(effect)
+                case StopRequest(request=number):
+                    self._stop(self._connections[number])
+                case Prompt() if (answer := self.answer(effect)) is not None:
+                    delay_ms, response = answer
+                    given = AnswerGiven(effect.call, effect.key, response)
+                    self._after(delay_ms, partial(self.tell_requester, given))
+
+    def run(self, milliseconds: int) -> None:
+        """Let time pass for both sides and the network."""
+        until = self.now + milliseconds
+        while (when := self._next()) is not None and when <= until:
+            self._step(when)
+        self.now = until
+        self._set_clocks()
+
+    def settle(self, call: Hashable, *, within_ms: int) -> bool:
+        """Let time pass until a call is over, or until so much has passed; return whether it is over."""
+        until = self.now + within_ms
+        while call not in self.requester.outcomes:
+            when = self._next()
+            if when is None or when > until:
+                self.run(until - self.now)
+                return False
+            self._step(when)
+        return True
+
+    def _next(self) -> int | None:
+        times = [self._agenda[0][0]] if self._agenda else []
+        times += [one for one in (self.requester.deadline, self.server.deadline) if one is not None]
+        return min(times, default=None)
+
+    def _step(self, when: int) -> None:
+        """Go to the next moment at which something happens, and let one thing happen."""
+        self.now = max(self.now, when)
+        self._set_clocks()
+        if self._agenda and self._agenda[0][0] <= self.now:
+            heappop(self._agenda)[2]()
+        elif self.requester.deadline is not None and self.requester.deadline <= self.now:
+            self.tell_requester(TimePassed())
+        else:
+            self.tell_server(TimePassed())
+
+    def _set_clocks(self) -> None:
+        self.requester.now = self.server.now = self.now
+
+    def _after(self, delay_ms: int, act: Callable[[], None]) -> None:
+        heappush(self._agenda, (self.now + delay_ms, next(self._order), act))
+
+    # -- the network -----------------------------------------------------------------------------------------
+
+    def _carry(self, connection: _Connection, direction: str, arrive: Callable[[], None]) -> None:
+        """Take one message along; ``arrive`` is called when it is there."""
+        passage = next(self._storm, self.calm)
+        connection.silent |= passage.lost
+        if connection.silent:
+            return
+        when = max(self.now + passage.delay_ms, connection.busy_until.get(direction, 0))
+        connection.busy_until[direction] = when
+        act = partial(self._cut, connection) if passage.cut else arrive
+        self._after(when - self.now, partial(self._arrive, connection, act))
+
+    def _arrive(self, connection: _Connection, act: Callable[[], None]) -> None:
+        if connection.open:
+            act()
+
+    def _request(self, send: SendRequest) -> None:
+        connection = self._connections[send.request] = _Connection(number=send.request)
+        message = send.message
+        version = message["params"]["_meta"][PROTOCOL_VERSION]
+        headers = request_headers(message["method"], message["params"], version, send.parameters)
+        head = HttpHead(headers={name.lower(): value for name, value in headers})
+
+        def arrive() -> None:
+            connection.reached = True
+            self.tell_server(MessageReceived(exchange=send.request, message=message, http=head))
+
+        self._carry(connection, "there", arrive)
+
+    def _reply(self, connection: _Connection, message: dict[str, Any] | None, status: int) -> None:
+        def arrive() -> None:
+            connection.open = False
+            number, http = connection.number, HttpReply(status=status)
+            self.tell_requester(ResponseReceived(request=number, message=message, http=http))
+
+        self._carry(connection, "back", arrive)
+
+    def _notify(self, connection: _Connection, message: dict[str, Any]) -> None:
+        notification = NotificationReceived(connection.number, message)
+        self._carry(connection, "back", partial(self.tell_requester, notification))
+
+    def _stop(self, connection: _Connection) -> None:
+        """The requester closes its end. What is under way to it may still come, as on a shared channel."""
+        self._carry(connection, "there", partial(self._close, connection))
+
+    def _close(self, connection: _Connection) -> None:
+        connection.open = False
+        self.tell_server(ExchangeClosed(connection.number))
+
+    def _cut(self, connection: _Connection) -> None:
+        if connection.reached:
+            self._close(connection)
+        connection.open = False
+        if connection.number in self.requester.in_flight:
+            self.tell_requester(RequestFailed(connection.number, "the connection broke"))

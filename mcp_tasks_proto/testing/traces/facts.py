@@ -1,0 +1,332 @@
+"""What can be said to an engine in a script, by whom.
+
+``client``
+    A request, by its id and method, and what the method needs::
+
+        1 tools/call render {"frames": 3}      name, and arguments if there are any
+        2 tasks/get T                          a task by its short name, or any id in JSON
+        3 tasks/update T confirm=accept a={}   ``accept``, ``decline``, ``cancel``, or an answer in JSON
+        4 subscriptions/listen T U tools       tasks, and changes of the tools
+        5 server/discover {"x": 1}             any other method, and params if there are any
+        6 {"jsonrpc": "2.0"}                   any message at all
+
+    Then, in this order: ``again 1 confirm=accept``, which answers what the reply 1 asked; ``declaring`` and
+    the capabilities (``tasks elicitation`` if it is not said; ``nothing``; or an object); and how it came:
+    ``as alice``, ``on stdio``, ``over http``, ``header Mcp-Name "x"``, ``header Mcp-Name missing``,
+    ``extension off``.
+
+    Or what became of a request: ``1 leaves``, ``1 cancels`` (on stdio), ``1 reads`` what was sent so far.
+
+``handler``
+    ``1 returns "text"``, ``1 returns {…}``, ``1 fails -32603 "text"``, ``1 asks confirm size={…} state {…}``,
+    ``1 becomes T`` with ``ttl 5000``, ``ttl unlimited``, ``poll 500``, ``poll unsaid`` and a message.
+
+``worker``
+    ``T says "text"`` with ``ttl`` and ``poll`` as above, ``T asks first confirm size={…}`` where ``first``
+    names the question, ``T withdraws first``, ``T completes "text"``, ``T completes {…}``,
+    ``T fails -32603 "text"``, ``T stops``.
+
+``store``
+    ``does it``, the oldest thing that it was asked; or ``fails``. Only where the server ``shows store``;
+    elsewhere a store answers at once, and nothing is said of it.
+
+``clock``
+    ``wakes`` the engine, which must have asked for it by then.
+
+``host``
+    ``gives T ttl 5000``, ``stops`` the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Final
+
+from attrs import define, field
+
+from mcp_tasks_proto.errors import ErrorObject
+from mcp_tasks_proto.inputs import (
+    DEFAULT,
+    CallAskedInput,
+    CallBecameTask,
+    CallFailed,
+    CallReturned,
+    ExchangeClosed,
+    HttpHead,
+    Input,
+    MessageReceived,
+    ShutdownStarted,
+    StreamReady,
+    TtlChanged,
+    WorkAskedInput,
+    WorkCompleted,
+    WorkFailed,
+    WorkProgressed,
+    WorkStopped,
+    WorkWithdrewInput,
+)
+from mcp_tasks_proto.testing.messages import request
+from mcp_tasks_proto.testing.traces.words import ACCEPT, Json, Pair, TraceError, Words, question, task_id
+from mcp_tasks_proto.vocabulary import MODERN_VERSION
+from mcp_tasks_proto.wire.http import request_headers
+
+__all__ = ["Facts"]
+
+STDIO: Final = "stdio"
+"""The one connection that a script knows."""
+
+
+@define(eq=False)
+class Facts:
+    """Reads facts, and remembers of the exchanges what later facts refer to."""
+
+    request_ids: dict[Hashable, Any] = field(init=False, factory=dict)
+    states: dict[Hashable, str] = field(init=False, factory=dict)
+    """The ``requestState`` of each exchange that ended with a question."""
+
+    def read(self, speaker: str, words: Words) -> Input:
+        """Return what ``speaker`` says. Raises :class:`TraceError`."""
+        speak = _SPEAKERS.get(speaker)
+        if speak is None:
+            raise TraceError(f"nobody is called {speaker}")
+        fact = speak(self, words)
+        words.end()
+        return fact
+
+    # -- clients -----------------------------------------------------------------------------------
+
+    def _client(self, words: Words) -> Input:
+        exchange = words.word("the request")
+        if words.follows("leaves"):
+            return ExchangeClosed(exchange)
+        if words.follows("reads"):
+            return StreamReady(exchange)
+        if words.follows("cancels"):
+            params = {"requestId": self.request_ids.get(exchange)}
+            message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+            return MessageReceived(exchange=f"{exchange} cancels", message=message, connection=STDIO)
+        raw = words.json()
+        if raw is not None:
+            return _received(exchange, raw.value, words)
+        request_id = int(exchange) if exchange.isdecimal() else exchange
+        self.request_ids[exchange] = request_id
+        method = words.word("the method")
+        params = _PARAMS.get(method, _other_params)(words)
+        if words.follows("again"):
+            params["requestState"] = self.states.get(words.word("the exchange"))
+            params["inputResponses"] = _answers(words)
+        declared = _declared(words)
+        return _received(exchange, request(method, params, id=request_id, **declared), words)
+
+    # -- handlers ----------------------------------------------------------------------------------
+
+    def _handler(self, words: Words) -> Input:
+        exchange, verb = words.word("the request"), words.word("what the handler does")
+        match verb:
+            case "returns":
+                return CallReturned(exchange, _result(words))
+            case "fails":
+                return CallFailed(exchange, _error(words))
+            case "asks":
+                questions = _questions(words)
+                state = words.any_word("the state") if words.follows("state") else None
+                return CallAskedInput(exchange, questions, _value(state))
+            case "becomes":
+                name = task_id(words.any_word("the task"))
+                changes = _changes(words)
+                return CallBecameTask(
+                    exchange=exchange,
+                    task_id=name,
+                    status_message=changes.get("status_message"),
+                    ttl_ms=changes.get("ttl_ms", DEFAULT),
+                    poll_interval_ms=changes.get("poll_interval_ms", DEFAULT),
+                )
+            case _:
+                raise TraceError(f"a handler never {verb}")
+
+    # -- workers -----------------------------------------------------------------------------------
+
+    def _worker(self, words: Words) -> Input:
+        name, verb = words.word("the task"), words.word("what the worker does")
+        task, token = task_id(name), f"{name} {verb}"
+        match verb:
+            case "says":
+                return WorkProgressed(task_id=task, token=token, **_changes(words))
+            case "asks":
+                ask = words.word("the name of the question")
+                return WorkAskedInput(task_id=task, token=token, ask=ask, requests=_questions(words))
+            case "withdraws":
+                return WorkWithdrewInput(task_id=task, token=token, ask=words.word("the question"))
+            case "completes":
+                return WorkCompleted(task_id=task, token=token, result=_result(words))
+            case "fails":
+                return WorkFailed(task_id=task, token=token, error=_error(words))
+            case "stops":
+                return WorkStopped(task_id=task, token=token, **_changes(words))
+            case _:
+                raise TraceError(f"a worker never {verb}")
+
+    # -- the host ----------------------------------------------------------------------------------
+
+    def _host(self, words: Words) -> Input:
+        match words.word("what the host does"):
+            case "stops":
+                return ShutdownStarted()
+            case "gives":
+                name = words.word("the task")
+                ttl_ms = _changes(words).get("ttl_ms")
+                return TtlChanged(task_id=task_id(name), ttl_ms=ttl_ms, token=f"{name} ttl")
+            case verb:
+                raise TraceError(f"a host never {verb}")
+
+
+_SPEAKERS: Final[Mapping[str, Callable[[Facts, Words], Input]]] = {
+    "client": Facts._client,
+    "handler": Facts._handler,
+    "worker": Facts._worker,
+    "host": Facts._host,
+}
+
+
+# -- requests ------------------------------------------------------------------------------------
+
+AFTER_PARAMS: Final = ("as", "declaring", "on", "over", "header", "extension", "again")
+"""Words that end what a method needs."""
+
+
+def _call_params(words: Words) -> dict[str, Any]:
+    params: dict[str, Any] = {"name": words.word("the tool")}
+    arguments = words.json()
+    if arguments is not None:
+        params["arguments"] = arguments.value
+    return params
+
+
+def _task_params(words: Words) -> dict[str, Any]:
+    return {"taskId": task_id(words.any_word("the task"))}
+
+
+def _update_params(words: Words) -> dict[str, Any]:
+    return {**_task_params(words), "inputResponses": _answers(words)}
+
+
+def _listen_params(words: Words) -> dict[str, Any]:
+    wanted: dict[str, Any] = {}
+    for word in words.plain(*AFTER_PARAMS):
+        if word == "tools":
+            wanted["toolsListChanged"] = True
+        else:
+            wanted.setdefault("taskIds", []).append(task_id(word))
+    return {"notifications": wanted}
+
+
+def _other_params(words: Words) -> dict[str, Any]:
+    params = words.json()
+    return {} if params is None else dict(params.value)
+
+
+_PARAMS: Final[Mapping[str, Callable[[Words], dict[str, Any]]]] = {
+    "tools/call": _call_params,
+    "tasks/get": _task_params,
+    "tasks/cancel": _task_params,
+    "tasks/update": _update_params,
+    "subscriptions/listen": _listen_params,
+}
+
+
+def _declared(words: Words) -> dict[str, Any]:
+    """Read what a request declares, as arguments of :func:`~mcp_tasks_proto.testing.messages.request`."""
+    if not words.follows("declaring"):
+        return {"capabilities": {"elicitation": {}}}
+    given = words.json()
+    if given is not None:
+        return {"tasks": False, "capabilities": given.value}
+    names = words.plain(*AFTER_PARAMS)
+    capabilities: dict[str, Any] = {name: {} for name in names if name not in ("tasks", "nothing")}
+    return {"tasks": "tasks" in names, "capabilities": capabilities}
+
+
+def _received(exchange: str, message: Any, words: Words) -> Input:
+    """Read how a message came."""
+    principal = connection = None
+    headers: dict[str, Any] = {}
+    http, enabled = False, True
+    while words:
+        match words.word("how it came"):
+            case "as":
+                principal = words.word("the caller")
+            case "on":
+                connection = words.word("the connection")
+            case "over":
+                http = words.follows("http")
+            case "header":
+                name = words.word("the header").lower()
+                headers[name] = None if words.follows("missing") else _value(words.any_word("its value"))
+            case "extension":
+                enabled = not words.follows("off")
+            case other:
+                raise TraceError(f"not understood: {other}")
+    return MessageReceived(
+        exchange=exchange,
+        message=message,
+        connection=connection,
+        http=_head(message, headers) if http else None,
+        principal=principal,
+        tasks_enabled=enabled,
+    )
+
+
+def _head(message: Mapping[str, Any], changes: Mapping[str, str | None]) -> HttpHead:
+    """Return the head that a good client sends, but for the changes."""
+    match message:
+        case {"method": str(method), "params": dict(params)}:
+            sent = request_headers(method, params, MODERN_VERSION)
+        case _:
+            raise TraceError("only a request goes over http")
+    headers = {**{name.lower(): value for name, value in sent}, **changes}
+    return HttpHead(headers={name: value for name, value in headers.items() if value is not None})
+
+
+# -- parts ---------------------------------------------------------------------------------------
+
+
+def _value(word: Any) -> Any:
+    return word.value if isinstance(word, Json) else word
+
+
+def _answers(words: Words) -> dict[str, Any]:
+    return {pair.name: _answer(pair) for pair in words.pairs()}
+
+
+def _answer(pair: Pair) -> Any:
+    if isinstance(pair.value, Json):
+        return pair.value.value
+    return ACCEPT if pair.value == "accept" else {"action": pair.value}
+
+
+def _questions(words: Words) -> dict[str, Any]:
+    questions: dict[str, Any] = {name: question(name) for name in words.plain("state")}
+    return {**questions, **{pair.name: _value(pair.value) for pair in words.pairs()}}
+
+
+def _result(words: Words) -> dict[str, Any]:
+    result = _value(words.any_word("the result"))
+    return result if isinstance(result, dict) else {"content": [{"type": "text", "text": result}]}
+
+
+def _error(words: Words) -> ErrorObject:
+    code, message = words.integer("the code"), _value(words.any_word("the message"))
+    return ErrorObject(code, message, _value(words.json()))
+
+
+def _changes(words: Words) -> dict[str, Any]:
+    """Read a message, a lifetime, a hint: whichever are there, in any order."""
+    changes: dict[str, Any] = {}
+    while words:
+        if words.follows("ttl"):
+            changes["ttl_ms"] = None if words.follows("unlimited") else words.integer("the ttl")
+        elif words.follows("poll"):
+            changes["poll_interval_ms"] = None if words.follows("unsaid") else words.integer("the hint")
+        else:
+            changes["status_message"] = _value(words.any_word("the message"))
+    return changes

@@ -1,0 +1,183 @@
+"""Playing a trace: the script's facts go to an engine, and what comes back is written under them."""
+
+from __future__ import annotations
+
+from re import compile as pattern
+from typing import Any, Final
+
+from attrs import define, evolve, field, fields_dict
+
+from mcp_tasks_proto.effects import Delete, FindExpired, Load, Reply, Save
+from mcp_tasks_proto.errors import LocalProtocolError
+from mcp_tasks_proto.inputs import Input, LoadFailed, SaveFailed, TimePassed
+from mcp_tasks_proto.limits import Limits
+from mcp_tasks_proto.request_state import HmacSealer
+from mcp_tasks_proto.server import ServerEngine
+from mcp_tasks_proto.settings import InputVisibility, ServerSettings, TaskSupport, ToolDeclaration
+from mcp_tasks_proto.testing.store import DictStore
+from mcp_tasks_proto.testing.traces.effects import Teller
+from mcp_tasks_proto.testing.traces.facts import Facts
+from mcp_tasks_proto.testing.traces.words import TraceError, Words
+
+__all__ = ["play"]
+
+START: Final = 1_700_000_000_000
+"""The moment called ``+0``."""
+
+LINE: Final = pattern(r"(?P<margin>\s+(?:\+(?P<time>\d+)\s+)?)(?P<speaker>[a-z]+)\s+(?P<words>.*)")
+"""A line of the script that is not the engine's."""
+
+STORE: Final = (Load, Save, Delete, FindExpired)
+
+
+def play(text: str) -> str:
+    """Live through a trace and return it, with the engine's lines as they really are.
+
+    Raises :class:`TraceError` for a script that cannot be played: a line that is not understood, a fact that
+    the engine refuses as a host's mistake, a time at which it wanted to be woken and was not.
+    """
+    stage = _Stage()
+    played: list[str] = []
+    unfinished = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        is_script = line.startswith(" ") and bool(line.strip())
+        if is_script and line.lstrip().startswith(">"):
+            continue
+        played.append(line)
+        if is_script and line.endswith("\\"):
+            unfinished += line.removesuffix("\\")
+        elif is_script:
+            try:
+                played.extend(stage.play(unfinished + line))
+            except (ValueError, LocalProtocolError) as error:
+                raise TraceError(str(error), number) from None
+            unfinished = ""
+    return "".join(f"{line}\n" for line in played)
+
+
+@define(eq=False)
+class _Stage:
+    """An engine, its store, and the time."""
+
+    _settings: ServerSettings = field(init=False)
+    _tools: list[ToolDeclaration] = field(init=False, factory=list)
+    _store: DictStore = field(init=False, factory=DictStore)
+    _store_is_shown: bool = field(init=False, default=False)
+    _facts: Facts = field(init=False, factory=Facts)
+    _engine: ServerEngine | None = field(init=False, default=None)
+    _asked: list[Load | Save | Delete | FindExpired] = field(init=False, factory=list)
+    _now: int = field(init=False, default=START)
+    _deadline: int | None = field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        self._settings = ServerSettings(name="trace", version="1", sealer=HmacSealer([bytes(32)]))
+
+    def play(self, line: str) -> list[str]:
+        """Live through one line; return the engine's."""
+        match = LINE.fullmatch(line)
+        if match is None:
+            raise TraceError("a line of the script is: time, if it moves on; who; what")
+        speaker, words = match["speaker"], Words(match["words"])
+        if speaker == "server":
+            self._set_up(words)
+            words.end()
+            return []
+        if self._engine is None:
+            self._engine = self._begin()
+        if match["time"] is not None:
+            self._move_on(START + int(match["time"]))
+        indent = " " * match.start("words")
+        return [f"{indent}> {told}" for told in self._give(self._fact(speaker, words))]
+
+    def _begin(self) -> ServerEngine:
+        """Return an engine that has looked already for what expired before the trace began."""
+        engine = ServerEngine(settings=self._settings, tools=self._tools)
+        (find,) = engine.handle(TimePassed(), now=START).effects
+        assert isinstance(find, FindExpired)
+        engine.handle(self._store.answer(find), now=START)
+        return engine
+
+    def _set_up(self, words: Words) -> None:
+        """Read what the server is told at its making: a tool, a limit, a policy."""
+        if self._engine is not None:
+            raise TraceError("the server is set up before anything is said to it")
+        what = words.word("what is set up")
+        if what == "tool":
+            name = words.word("its name")
+            support = words.word("whether its calls become tasks")
+            tool = ToolDeclaration(name=name, definition={"name": name}, task=TaskSupport(support))
+            self._tools.append(tool)
+        elif what == "method":
+            methods = self._settings.methods | {words.word("its name")}
+            self._settings = evolve(self._settings, methods=methods)
+        elif what == "shows":
+            self._store_is_shown = words.word("what is shown") == "store"
+        elif what == "visibility":
+            visibility = InputVisibility(words.word("owner or strict"))
+            self._settings = evolve(self._settings, input_visibility=visibility)
+        elif what in fields_dict(Limits):
+            limit: dict[str, Any] = {what: words.integer("the limit")}
+            self._settings = evolve(self._settings, limits=evolve(self._settings.limits, **limit))
+        else:
+            raise TraceError(f"a server has no {what}")
+
+    def _move_on(self, now: int) -> None:
+        if now < self._now:
+            raise TraceError("time does not go back")
+        if self._deadline is not None and self._deadline < now:
+            raise TraceError(f"the engine wanted to be woken at +{self._deadline - START}")
+        self._now = now
+
+    def _fact(self, speaker: str, words: Words) -> Input:
+        if speaker == "store":
+            return self._store_speaks(words)
+        if speaker != "clock":
+            return self._facts.read(speaker, words)
+        if not words.follows("wakes"):
+            raise TraceError("a clock wakes")
+        if self._deadline is None or self._deadline > self._now:
+            raise TraceError("the engine did not ask to be woken by now")
+        return TimePassed()
+
+    def _store_speaks(self, words: Words) -> Input:
+        if not self._asked:
+            raise TraceError("the store was not asked anything")
+        match words.word("what the store does"):
+            case "fails":
+                effect = self._asked.pop(0)
+                failed = LoadFailed if isinstance(effect, (Load, FindExpired)) else SaveFailed
+                return failed(effect.token)
+            case "does" if words.follows("it"):
+                return self._store.answer(self._asked.pop(0))
+            case verb:
+                raise TraceError(f"a store never {verb}")
+
+    def _give(self, fact: Input) -> list[str]:
+        """Hand in a fact; return what is told of the effects. A store that is not shown answers at once."""
+        assert self._engine is not None
+        teller = Teller(
+            START,
+            self._settings.limits,
+            {"name": self._settings.name, "version": self._settings.version},
+            self._facts.request_ids,
+        )
+        told: list[str] = []
+        facts = [fact]
+        while facts:
+            step = self._engine.handle(facts.pop(0), now=self._now)
+            self._deadline = step.deadline
+            for effect in step.effects:
+                if isinstance(effect, STORE) and not self._store_is_shown:
+                    facts.append(self._store.answer(effect))
+                    continue
+                if isinstance(effect, STORE):
+                    self._asked.append(effect)
+                if isinstance(effect, Reply):
+                    self._remember_state(effect)
+                told.append(teller.tell(effect))
+        return told
+
+    def _remember_state(self, reply: Reply) -> None:
+        result = (reply.message or {}).get("result", {})
+        if "requestState" in result:
+            self._facts.states[reply.exchange] = result["requestState"]

@@ -1,0 +1,214 @@
+"""The pair: two engines and a network in virtual time (DESIGN 2, ``testing``)."""
+
+from __future__ import annotations
+
+from itertools import islice, repeat
+from typing import Any
+
+import pytest
+
+from mcp_tasks_proto.inputs import MessageReceived, ShutdownStarted
+from mcp_tasks_proto.requester import (
+    Cancelled,
+    Expired,
+    NotificationReceived,
+    ObservationLost,
+    RequesterLimits,
+    ResponseReceived,
+)
+from mcp_tasks_proto.testing import Pair, Passage, RequesterHost, ServerHost
+from tests.model.workshop import START, Plan, Workshop, call, fits, make_pair, outcome
+
+LOST = Passage(lost=True)
+CUT = Passage(cut=True)
+
+
+class Tap:
+    """An engine that notes what it is told, and when, in milliseconds after the start."""
+
+    def __init__(self, engine: Any) -> None:
+        self.engine = engine
+        self.facts: list[tuple[int, Any]] = []
+
+    def handle(self, fact: Any, *, now: int) -> Any:
+        """Pass a fact on."""
+        self.facts.append((now - START, fact))
+        return self.engine.handle(fact, now=now)
+
+    def of(self, *kinds: type) -> list[tuple[int, Any]]:
+        """Return the facts of some kinds."""
+        return [(when, fact) for when, fact in self.facts if isinstance(fact, kinds)]
+
+
+def tapped(host: Any) -> Tap:
+    """Put a tap between a host and its engine."""
+    host.engine = Tap(host.engine)
+    tap: Tap = host.engine
+    return tap
+
+
+def test_a_call_goes_there_and_back() -> None:
+    workshop = Workshop(Plan(last_ms=2_500))
+    pair = make_pair(workshop, listen=False)
+    key = call(pair)
+    assert pair.settle(key, within_ms=10_000)
+    assert fits("complete", outcome(pair, key))
+    assert pair.now - START == 5 + 10 + 5 + 3 * 1_010, (
+        "two passages of 5 ms, and the third poll after 1 s each"
+    )
+
+
+def test_time_passes_for_both_sides_also_when_nothing_happens() -> None:
+    pair = make_pair(Workshop(Plan()))
+    pair.run(5_000)
+    assert pair.now == pair.requester.now == pair.server.now == START + 5_000
+    assert not pair.settle("never", within_ms=5_000)
+
+
+def test_a_call_that_is_not_over_in_time_is_not() -> None:
+    pair = make_pair(Workshop(Plan(last_ms=60_000)))
+    key = call(pair)
+    assert not pair.settle(key, within_ms=1_000)
+    assert pair.settle(key, within_ms=120_000)
+
+
+def test_the_server_sees_the_headers_that_belong_to_each_message() -> None:
+    """HTTP.2: the server engine checks them, and refuses what does not fit."""
+    pair = make_pair(Workshop(Plan()))
+    tap = tapped(pair.server)
+    assert pair.settle(call(pair), within_ms=60_000)
+    heads = [fact.http for _, fact in tap.of(MessageReceived)]
+    assert [head.headers.get("mcp-name") for head in heads[:2]] == ["render", None]
+    assert [head.headers["mcp-method"] for head in heads[:2]] == ["tools/call", "subscriptions/listen"]
+
+
+def test_a_lost_request_is_never_answered() -> None:
+    workshop = Workshop(Plan())
+    pair = make_pair(workshop, passages=[LOST], limits=RequesterLimits(call_timeout_ms=60_000))
+    key = call(pair)
+    assert not pair.settle(key, within_ms=59_999)
+    assert pair.settle(key, within_ms=1)
+    assert isinstance(outcome(pair, key), ObservationLost)
+    assert not workshop.answers
+
+
+def test_a_lost_answer_leaves_a_task_behind() -> None:
+    workshop = Workshop(Plan())
+    pair = make_pair(workshop, passages=[Passage(), LOST], limits=RequesterLimits(call_timeout_ms=60_000))
+    key = call(pair)
+    assert pair.settle(key, within_ms=60_000)
+    assert isinstance(outcome(pair, key), ObservationLost)
+    assert len(workshop.answers) == 1
+
+
+@pytest.mark.parametrize("passages", [[CUT], [Passage(), CUT]], ids=["before", "after"])
+def test_both_ends_hear_of_a_connection_that_breaks(passages: list[Passage]) -> None:
+    pair = make_pair(Workshop(Plan()), passages=passages)
+    key = call(pair)
+    assert pair.settle(key, within_ms=100)
+    assert outcome(pair, key) == ObservationLost("the connection broke")
+
+
+def test_a_connection_that_breaks_while_it_is_given_up_concerns_only_the_server() -> None:
+    """The request arrives, the requester stops it, and the stop breaks the connection."""
+    workshop = Workshop(Plan())
+    pair = make_pair(workshop, passages=[Passage(), CUT])
+    key = call(pair)
+    pair.run(6)
+    pair.see_to(pair.requester.cancel(key))
+    pair.run(1_000)
+    assert outcome(pair, key) == Cancelled()
+    assert not workshop.answers, "no task was made for a caller who is gone"
+
+
+def test_what_is_given_up_reaches_the_server_after_a_while() -> None:
+    workshop = Workshop(Plan())
+    pair = make_pair(workshop, passages=[Passage(), Passage(delay_ms=500)])
+    key = call(pair)
+    pair.run(6)
+    pair.see_to(pair.requester.cancel(key))
+    pair.run(1_000)
+    assert outcome(pair, key) == Cancelled()
+    assert len(workshop.answers) == 1, "the handle was on its way"
+
+
+def test_messages_of_one_connection_do_not_overtake_each_other() -> None:
+    """The acknowledgement of a stream is slow, its first news are fast."""
+    slow, fast = Passage(delay_ms=300), Passage(delay_ms=1)
+    pair = make_pair(Workshop(Plan(last_ms=10_000)), passages=[fast, fast, fast, slow, fast])
+    tap = tapped(pair.requester)
+    call(pair)
+    pair.run(500)
+    assert [(when, type(fact)) for when, fact in tap.of(ResponseReceived, NotificationReceived)] == [
+        (12, ResponseReceived),
+        (333, NotificationReceived),
+        (333, NotificationReceived),
+    ]
+
+
+def test_messages_of_different_connections_do() -> None:
+    pair = make_pair(
+        Workshop(Plan(last_ms=10_000)), passages=[Passage(delay_ms=400), Passage(delay_ms=2)], listen=False
+    )
+    tap = tapped(pair.requester)
+    call(pair)
+    call(pair)
+    pair.run(1_000)
+    assert [when for when, _ in tap.of(ResponseReceived)] == [2 + 10 + 5, 400 + 10 + 5]
+
+
+def test_questions_are_answered_and_answers_arrive_once() -> None:
+    workshop = Workshop(Plan(steps=((100, "ask twice"), (100, "progress"), (100, "ask"))))
+    pair = make_pair(workshop)
+    key = call(pair)
+    assert pair.settle(key, within_ms=60_000)
+    (delivered,) = workshop.answers.values()
+    assert list(delivered) == ["a", "b", "a.2"]
+
+
+def test_nobody_may_answer() -> None:
+    pair = make_pair(Workshop(Plan(steps=((100, "ask"),))), answer_ms=None)
+    key = call(pair)
+    assert not pair.settle(key, within_ms=60_000)
+    assert (key, "a") in pair.requester.on_show
+
+
+def test_a_server_may_do_no_work_and_nobody_need_be_asked() -> None:
+    made = make_pair(Workshop(Plan()))
+    pair = Pair(
+        requester=RequesterHost(engine=made.requester.engine), server=ServerHost(engine=made.server.engine)
+    )
+    key = pair.requester.call("render")
+    pair.see_to(pair.requester.effects)
+    pair.run(10_000)
+    assert key not in pair.requester.outcomes
+
+
+def test_a_server_that_shuts_down_ends_streams_gracefully() -> None:
+    pair = make_pair(Workshop(Plan(last_ms=10_000)))
+    key = call(pair)
+    pair.run(1_000)
+    pair.tell_server(ShutdownStarted())
+    pair.run(60_000)
+    assert key not in pair.requester.outcomes, "polls are refused with -32603, which is not the end"
+
+
+def test_a_task_that_the_store_lost_is_expired() -> None:
+    pair = make_pair(Workshop(Plan(last_ms=10_000)), listen=False)
+    key = call(pair)
+    pair.run(500)
+    pair.server.store.records.clear()
+    assert pair.settle(key, within_ms=5_000)
+    assert isinstance(outcome(pair, key), Expired)
+
+
+def test_the_same_storm_comes_again() -> None:
+    storm = [Passage(delay_ms=7), LOST, CUT, Passage(delay_ms=900), *islice(repeat(CUT), 4)]
+    runs = []
+    for _ in range(2):
+        pair = make_pair(Workshop(Plan(steps=((300, "ask"),))), passages=storm)
+        key = call(pair, deadline_ms=START + 120_000)
+        pair.run(120_000)
+        runs.append((repr(pair.requester.effects), repr(pair.server.effects)))
+        assert key in pair.requester.outcomes
+    assert runs[0] == runs[1]

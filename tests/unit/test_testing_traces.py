@@ -1,0 +1,384 @@
+"""Traces: what can be said in a script, and how effects are told."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from mcp_tasks_proto import Limits, Reply, Send, StartTool
+from mcp_tasks_proto.testing.traces import TraceError, play
+from mcp_tasks_proto.testing.traces.effects import Teller
+from mcp_tasks_proto.vocabulary import SERVER_INFO, SUBSCRIPTION_ID
+
+TASK = """\
+Title
+
+    server   tool render optional
+    +0       client   1 tools/call render
+                      > start tool 1 render {}, may become a task
+             handler  1 becomes T
+                      > reply 1 task T working made +0
+                      > start work T
+"""
+
+
+def script(*lines: str, before: str = TASK) -> str:
+    """Return a script: a task that works, then these lines."""
+    return before + "".join(f"             {line}\n" for line in lines)
+
+
+def told(*lines: str, before: str = TASK) -> list[str]:
+    """Play these lines and return what the engine said to the last of them."""
+    played = play(script(*lines, before=before)).splitlines()
+    says = len(played)
+    while played[says - 1].lstrip().startswith(">"):
+        says -= 1
+    return [line.strip().removeprefix("> ") for line in played[says:]]
+
+
+def fails(*lines: str, before: str = TASK) -> str:
+    """Return why these lines cannot be played."""
+    with pytest.raises(TraceError) as caught:
+        play(script(*lines, before=before))
+    assert caught.value.line == (before + "\n" * len(lines)).count("\n"), "it is the last line"
+    return caught.value.problem
+
+
+# -- playing ---------------------------------------------------------------------------------------
+
+
+def test_a_right_trace_is_played_without_a_change() -> None:
+    assert play(TASK) == TASK
+
+
+def test_a_trace_without_the_engines_lines_gets_them() -> None:
+    facts = "".join(line for line in TASK.splitlines(keepends=True) if not line.lstrip().startswith(">"))
+    assert facts != TASK
+    assert play(facts) == TASK
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("made +0", "made +1"),
+        ("                      > start work T\n", ""),
+        ("                      > start work T\n", "                      > start work T\n" * 2),
+        (", may become a task", ""),
+        ("T working", "T completed"),
+    ],
+)
+def test_a_wrong_trace_is_changed(right: str, wrong: str) -> None:
+    """Whatever is missing, too much, or another: the text that was played differs."""
+    changed = TASK.replace(right, wrong)
+    assert changed != TASK
+    assert play(changed) == TASK
+
+
+def test_prose_and_empty_lines_stay_where_they_are() -> None:
+    text = "A title\n\nSome prose.\n  \n    server   tool render optional\nMore > prose.\n"
+    assert play(text) == text
+
+
+def test_a_line_goes_on_after_a_backslash() -> None:
+    text = dedent("""\
+        Title
+
+            +0       client   1 {"jsonrpc": "2.0", \\
+                                 "method": \\
+                                 "notifications/x"}
+                              > reply 1 nothing
+        """)
+    assert play(text) == text
+
+
+def test_time_passes_in_milliseconds_from_the_start() -> None:
+    later = '    +60      worker   T says "busy"\n    +61      client   2 tasks/get T\n'
+    assert told(before=TASK + later) == ['reply 2 T working made +0 changed +60 "busy"']
+
+
+# -- facts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "effects"),
+    [
+        ("client 2 tasks/get T", ["reply 2 T working made +0"]),
+        ("client two tasks/get T", ["reply two T working made +0"]),
+        ("client 2 tasks/get T as bob", ['reply 2 error -32602 "Task not found"']),
+        ('client 2 tasks/get "odd"', ['reply 2 error -32602 "Task not found"']),
+        ("client 2 tasks/get T declaring nothing", ["reply 2 error -32021 needs tasks http 400"]),
+        ("client 2 tasks/get T declaring elicitation", ["reply 2 error -32021 needs tasks http 400"]),
+        ("client 2 tasks/get T declaring tasks roots", ["reply 2 T working made +0"]),
+        (
+            "client 2 tasks/get T extension off",
+            ['reply 2 error -32601 "Method not found: tasks/get" http 404'],
+        ),
+        ("client 2 tasks/get T over http", ["reply 2 T working made +0"]),
+        (
+            'client 2 tasks/get T over http header MCP-Protocol-Version "x"',
+            ['reply 2 error -32020 "Header mismatch: MCP-Protocol-Version differs from the body" http 400'],
+        ),
+        ("client 2 tasks/update T", ["reply 2 complete"]),
+        ("client 2 tasks/cancel T", ["tell T to stop: requested", "reply 2 complete"]),
+        ("client 2 subscriptions/listen T tools", ["send 2 acknowledged T tools"]),
+        ("client 2 subscriptions/listen as alice", ["send 2 acknowledged"]),
+        (
+            "client 2 tools/list",
+            ['reply 2 complete {"tools": [{"name": "render"}], "ttlMs": 60000, "cacheScope": "private"}'],
+        ),
+        (
+            'client 2 tools/list {"cursor": 5}',
+            [
+                'reply 2 error -32602 "Invalid params: cursor is not one that this server gave out, '
+                'or its tool is gone"'
+            ],
+        ),
+        (
+            'client 2 tools/call render {"frames": 3} as alice',
+            ['start tool 2 render {"frames": 3} as alice, may become a task'],
+        ),
+        ("client 2 leaves", []),
+        ("client 2 reads", []),
+        ("client 2 cancels", ["reply 2 cancels nothing"]),
+        ('worker T says "busy" ttl 5000 poll 50', ["accept T says"]),
+        ("worker T says ttl unlimited poll unsaid", ["accept T says"]),
+        ("worker T asks first a b", ["accept T asks"]),
+        ("worker T withdraws first", ["accept T withdraws"]),
+        ('worker T completes "done"', ["accept T completes"]),
+        ('worker T fails -5 "no paint" {"left": 0}', ["accept T fails"]),
+        ('worker T stops "enough"', ["accept T stops"]),
+        ("host gives T ttl 5000", ["accept T ttl"]),
+        ("host gives T ttl unlimited", ["accept T ttl"]),
+        ("host stops", []),
+    ],
+)
+def test_what_can_be_said(line: str, effects: list[str]) -> None:
+    assert told(line) == effects
+
+
+@pytest.mark.parametrize(
+    ("line", "effect"),
+    [
+        ('handler 2 returns "done"', 'reply 2 complete "done"'),
+        ('handler 2 returns {"content": []}', 'reply 2 complete {"content": []}'),
+        (
+            'handler 2 returns {"content": [{"type": "text", "text": "x", "y": 1}]}',
+            'reply 2 complete {"content": [{"type": "text", "text": "x", "y": 1}]}',
+        ),
+        (
+            'handler 2 returns {"content": [{"type": "text", "text": "x"}], "isError": true}',
+            'reply 2 complete {"content": [{"type": "text", "text": "x"}], "isError": true}',
+        ),
+        ('handler 2 fails -5 "no paint"', 'reply 2 error -5 "no paint"'),
+        ('handler 2 fails -5 "no paint" ["left"]', 'reply 2 error -5 "no paint" ["left"]'),
+        ("handler 2 asks a b", "reply 2 asks a b"),
+        (
+            'handler 2 asks a b={"method": "roots/list"}',
+            'reply 2 error -32021 "Missing required client capability"',
+        ),
+        ('handler 2 becomes U "Queued" ttl 5 poll 6', 'reply 2 task U working made +0 ttl 5 poll 6 "Queued"'),
+    ],
+)
+def test_what_may_come_of_a_call(line: str, effect: str) -> None:
+    assert told("client 2 tools/call render", line)[0].startswith(effect)
+
+
+@pytest.mark.parametrize(
+    ("answer", "delivered"),
+    [
+        ("accept", "accept"),
+        ("decline", "decline"),
+        ('{"action": "accept", "content": {"ok": false}}', '{"action": "accept", "content": {"ok": false}}'),
+    ],
+)
+def test_answers_in_short_and_in_full(answer: str, delivered: str) -> None:
+    effects = told("worker T asks first confirm", f"client 2 tasks/update T confirm={answer}")
+    assert effects == [f"deliver T first.confirm={delivered}", "reply 2 complete"]
+
+
+def test_questions_in_short_and_in_full() -> None:
+    """What is not the usual form is told in full."""
+    odd = (
+        '{"method": "elicitation/create", "params": {"mode": "form", "message": "Size?", '
+        '"requestedSchema": {"type": "object", "properties": {}}}}'
+    )
+    assert told(f"worker T asks first confirm size={odd}", "client 2 tasks/get T") == [
+        f"reply 2 T input_required made +0 changed +1 asks confirm size={odd}"
+    ]
+
+
+def test_a_call_is_made_again_with_its_answers() -> None:
+    effects = told(
+        "client 2 tools/call render",
+        'handler 2 asks confirm state {"step": 1}',
+        "client 3 tools/call render again 2 confirm=accept",
+    )
+    assert effects == ['start tool 3 render {} confirm=accept state {"step": 1}, may become a task']
+
+
+def test_methods_of_the_host_are_forwarded() -> None:
+    before = "    server   method prompts/get\n"
+    assert told('client 1 prompts/get {"name": "x"} as alice', before=before) == [
+        "forward 1 prompts/get as alice"
+    ]
+
+
+def test_a_shared_channel() -> None:
+    effects = told("client 2 subscriptions/listen tools on stdio", "client 2 cancels", before=TASK)
+    assert effects == ["stop call 2", "reply 2 cancels nothing"]
+    effects = told("client 2 subscriptions/listen tools on stdio", "host stops")
+    assert effects == ["send 2 ends the stream", 'reply 2 notifications/cancelled {"requestId": 2}']
+
+
+def test_the_strict_policy() -> None:
+    before = TASK.replace("    server   tool", "    server   visibility strict\n    server   tool")
+    effects = told("worker T asks first confirm", "client 2 tasks/get T declaring tasks", before=before)
+    assert effects == [
+        'reply 2 error -32021 "Missing required client capability" '
+        '{"requiredCapabilities": {"elicitation": {"form": {}}}} http 400'
+    ]
+
+
+def test_a_store_that_is_shown() -> None:
+    before = TASK.replace("    server   tool", "    server   shows store\n    server   tool")
+    assert told("store does it", "client 2 tasks/get T", before=before) == ["load T"]
+    assert told("store fails", before=before)[0].startswith("reply 1 error -32603")
+    assert told("store does it", "client 2 tasks/get T", "store fails", before=before)[0].startswith(
+        "reply 2 error -32603"
+    )
+    expired = before.replace("becomes T", "becomes T ttl 10") + "             store    does it\n"
+    sweep = expired + "    +10      clock    wakes\n"
+    assert told(before=sweep) == ["find expired at +10, 256 at most"]
+    assert told("store does it", before=sweep) == ["delete T 1"]
+    assert told("store does it", "store does it", before=sweep) == ["tell T to stop: expired"]
+    assert told("store fails", before=sweep) == []
+
+
+# -- what cannot be played -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("nonsense", "time, if it moves on; who; what"),
+        ("nobody says it", "nobody is called nobody"),
+        ("server tool paint optional", "before anything is said"),
+        ("client 2", "the method is missing"),
+        ('client "2" tasks/get T', "plain word"),
+        ("client 2 tasks/get", "the task is missing"),
+        ("client 2 tasks/get T sideways", "not understood: sideways"),
+        ("client 2 tasks/get T as alice 5", "not understood: 5"),
+        ('client 2 {"method": 5} over http', "only a request"),
+        ("client 2 tools/call render {", "not JSON"),
+        ("client 2 leaves early", "not understood from 'early'"),
+        ("handler 1", "missing"),
+        ("handler 1 sleeps", "a handler never sleeps"),
+        ('handler 1 returns "done" twice', "not understood"),
+        ("worker T sleeps", "a worker never sleeps"),
+        ("worker T says ttl soon", "a whole number, not soon"),
+        ("worker T says ttl -5", "positive"),
+        ("host sleeps", "a host never sleeps"),
+        ("store does it", "not asked anything"),
+        ("clock strikes", "a clock wakes"),
+        ("clock wakes", "did not ask to be woken"),
+    ],
+)
+def test_what_cannot_be_played_says_why_and_where(line: str, problem: str) -> None:
+    assert problem in fails(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("server tool render sometimes", "sometimes"),
+        ("server visibility nobody", "nobody"),
+        ("server wheels 4", "a server has no wheels"),
+        ("server ttl_ms 0", "ttl_ms"),
+        ("server tool render optional today", "not understood"),
+    ],
+)
+def test_a_server_that_cannot_be_set_up(line: str, problem: str) -> None:
+    assert problem in fails(line, before="Title\n")
+
+
+def test_a_store_does_it_or_fails() -> None:
+    before = TASK.replace("    server   tool", "    server   shows store\n    server   tool")
+    assert "a store never sleeps" in fails("store sleeps", before=before)
+    assert "a store never does" in fails("store does nothing", before=before)
+
+
+def test_time_does_not_go_back_and_no_deadline_is_slept_through() -> None:
+    late = TASK.replace("becomes T", "becomes T ttl 10")
+    assert "woken at +10" in fails(before=late + "    +11      host     stops\n")
+    assert "go back" in fails(
+        before=TASK + "    +5       client   2 tasks/get T\n    +4       host     stops\n"
+    )
+
+
+def test_without_a_deadline_nobody_wakes_the_engine() -> None:
+    late = TASK.replace("becomes T", "becomes T ttl unlimited")
+    assert "did not ask" in fails("clock wakes", before=late)
+
+
+# -- telling ----------------------------------------------------------------------------------------------
+
+
+def tell(message: dict[str, Any], *, sent: bool = False) -> str:
+    teller = Teller(0, Limits(), {"name": "trace"}, {"5": 5})
+    return teller.tell(Send("5", message) if sent else Reply("5", message, 200))
+
+
+VIEW = {
+    "taskId": "T-0123456789abcdefghijk",
+    "status": "working",
+    "createdAt": "1970-01-01T00:00:00.000Z",
+    "lastUpdatedAt": "1970-01-01T00:00:00.000Z",
+    "ttlMs": 3_600_000,
+    "pollIntervalMs": 1_000,
+}
+META = {SERVER_INFO: {"name": "trace"}}
+
+
+def test_what_is_not_as_it_must_be_is_told_in_full() -> None:
+    good = {"resultType": "complete", **VIEW, "_meta": META}
+    assert tell({"result": good}) == "reply 5 T working made +0"
+    assert tell({"result": {**good, "_meta": {}}}) == 'reply 5 T working made +0 {"_meta": {}}'
+    assert tell({"result": {**good, "odd": 1}}) == 'reply 5 T working made +0 {"odd": 1}'
+    assert tell({"result": {**VIEW, "_meta": META}}) == "reply 5 no resultType T working made +0"
+    without = {name: value for name, value in good.items() if name != "ttlMs"}
+    assert tell({"result": without}) == "reply 5 T working made +0 ttl missing"
+    assert tell({"result": {**good, "taskId": "odd"}}) == 'reply 5 "odd" working made +0'
+    assert tell({"result": {**good, "result": {"content": []}}}).endswith(
+        'result {"content": []} without resultType'
+    )
+    complete = {"resultType": "complete", "content": []}
+    assert tell({"result": {**good, "result": complete}}).endswith('result {"content": []}')
+
+
+def test_a_message_that_does_not_name_its_stream_is_told_in_full() -> None:
+    method = "notifications/tasks"
+    meta = {SUBSCRIPTION_ID: 5}
+    assert (
+        tell({"method": method, "params": {**VIEW, "_meta": meta}}, sent=True) == "send 5 T working made +0"
+    )
+    wrong = tell({"method": method, "params": {"taskId": "x", "_meta": {SUBSCRIPTION_ID: "5"}}}, sent=True)
+    assert wrong == 'send 5 notifications/tasks {"taskId": "x", "_meta": {"' + SUBSCRIPTION_ID + '": "5"}}'
+    acknowledged = {"notifications": {"taskIds": [], "odd": 1}, "_meta": meta}
+    method = "notifications/subscriptions/acknowledged"
+    assert tell({"method": method, "params": acknowledged}, sent=True) == 'send 5 acknowledged {"odd": 1}'
+    del acknowledged["_meta"]
+    assert tell({"method": "x", "params": acknowledged}, sent=True).startswith('send 5 x {"notifications"')
+
+
+def test_a_call_that_may_not_become_a_task() -> None:
+    start = StartTool(
+        exchange="5",
+        tool="render",
+        arguments={},
+        can_create_task=False,
+        client_capabilities={},
+        principal=None,
+    )
+    assert Teller(0, Limits(), {}, {}).tell(start) == "start tool 5 render {}"
