@@ -4,9 +4,11 @@
 VENV := .venv
 BIN := $(VENV)/bin
 
-# The official SDK, in an environment of its own: it is what the interop tests talk to, and no dependency.
+# What others wrote, and the interop tests talk to: each in an environment of its own, and no dependency.
 SDK := $(VENV)/sdk
-SDK_REQUIREMENT := mcp>=2.3
+SDK_REQUIREMENTS := 'mcp>=2.3'
+FASTMCP := $(VENV)/fastmcp
+FASTMCP_REQUIREMENTS := fastmcp==4.1.4 fastmcp-tasks==4.1.4 uvicorn
 
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -30,9 +32,10 @@ help:
 demo: $(VENV)/all.stamp
 	@$(BIN)/mcp-tasks demo
 
-# MCP_SDK_PYTHON tells the interop tests which interpreter has the official SDK.
-test: $(VENV)/test.stamp $(VENV)/sdk.stamp
-	MCP_SDK_PYTHON=$(CURDIR)/$(SDK)/bin/python $(BIN)/python -m coverage run -m pytest
+# MCP_SDK_PYTHON and FASTMCP_PYTHON tell the interop tests which interpreters have these.
+test: $(VENV)/test.stamp $(VENV)/sdk.stamp $(VENV)/fastmcp.stamp
+	MCP_SDK_PYTHON=$(CURDIR)/$(SDK)/bin/python FASTMCP_PYTHON=$(CURDIR)/$(FASTMCP)/bin/python \
+		$(BIN)/python -m coverage run -m pytest
 	$(BIN)/python -m coverage report
 
 check: $(VENV)/check.stamp
@@ -73,7 +76,9 @@ $(VENV)/all.stamp $(VENV)/test.stamp $(VENV)/check.stamp: $(VENV)/%.stamp: pypro
 	$(BIN)/$(PIP) --editable '.[$*]'
 	@touch $@
 
-$(VENV)/sdk.stamp: Makefile | $(BIN)/python
-	$(call new-environment,$(SDK))
-	$(SDK)/bin/$(PIP) '$(SDK_REQUIREMENT)'
+$(VENV)/sdk.stamp: REQUIREMENTS := $(SDK_REQUIREMENTS)
+$(VENV)/fastmcp.stamp: REQUIREMENTS := $(FASTMCP_REQUIREMENTS)
+$(VENV)/sdk.stamp $(VENV)/fastmcp.stamp: $(VENV)/%.stamp: Makefile | $(BIN)/python
+	$(call new-environment,$(VENV)/$*)
+	$(VENV)/$*/bin/$(PIP) $(REQUIREMENTS)
 	@touch $@

@@ -8,7 +8,17 @@ from typing import Any, Final
 
 from bench.load import Load, http_request
 
-__all__ = ["COMPLETED", "CREATED", "TOOL", "call_body", "call_load", "get_body", "get_load", "task_of"]
+__all__ = [
+    "COMPLETED",
+    "CREATED",
+    "TOOL",
+    "call_body",
+    "call_load",
+    "get_body",
+    "get_load",
+    "task_of",
+    "tool_request",
+]
 
 TOOL: Final = "hello"
 """Takes no arguments, becomes a task at once, and the task completes at once with a small text."""
@@ -37,6 +47,11 @@ def get_body(task_id: str) -> bytes:
 def call_load(port: int) -> Load:
     """Return the load that makes tasks, one after another."""
     return Load(requests=[_post(port, "tools/call", TOOL, call_body())], marker=CREATED)
+
+
+def tool_request(port: int, tool: str) -> bytes:
+    """Return the HTTP request that calls a tool without arguments."""
+    return _post(port, "tools/call", tool, _body("tools/call", {"name": tool, "arguments": {}}))
 
 
 def get_load(port: int, task_ids: Sequence[str]) -> Load:

@@ -20,7 +20,7 @@ if not __package__:
 from bench.clients import Client
 from bench.harness import PROJECT, Figure, Options, ServerProcess, alternate, main, pin_load
 
-__all__ = ["measure", "peer_server"]
+__all__ = ["measure", "peer_python", "peer_server"]
 
 LOOPS = ("trio", "asyncio")
 TARGETS = {"get": 4.0, "create": 8.0}
@@ -61,7 +61,12 @@ def compare(operation: str, clients: dict[str, Client], options: Options) -> Seq
 
 
 def peer_server() -> ServerProcess:
-    """Return the peer's server, not yet started; its environment is made if there is none."""
+    """Return the peer's server, not yet started."""
+    return ServerProcess("-m", "bench.peer_server", python=peer_python())
+
+
+def peer_python() -> Path:
+    """Return the interpreter of the peer's environment, which is made if there is none."""
     home = PROJECT / ".bench" / "peer"
     python = home / "bin" / "python"
     made = home / "requirements.txt"
@@ -71,7 +76,7 @@ def peer_server() -> ServerProcess:
         venv.create(home, with_pip=True, clear=True)
         subprocess.run([python, "-m", "pip", "install", "-qq", *REQUIREMENTS], check=True)
         made.write_text(wanted)
-    return ServerProcess("-m", "bench.peer_server", python=python)
+    return python
 
 
 if __name__ == "__main__":

@@ -137,8 +137,9 @@ class CancelReason(Enum):
 
     REQUESTED = "requested"
     EXPIRED = "expired"
+    """Its time to live has passed; its record is gone, or about to go."""
     ENDED = "ended"
-    """The task has ended, or its record is gone, without this worker."""
+    """The task has ended without this worker: cancelled by deadline, or by another node."""
 
     __hash__ = object.__hash__
 

@@ -122,7 +122,7 @@ class Channel(Protocol):
     def reply(
         self, message: dict[str, Any] | None, http_status: int, headers: Sequence[tuple[str, str]] = ()
     ) -> None:
-        """Send the last message; ``None``: none, as for a notification.
+        """Send the last message; ``None``: none, as for a notification, or a request that was cancelled.
 
         ``headers`` are HTTP headers to add, names in lower case (``www-authenticate`` beside a 401); a
         transport that has no status and headers leaves both out.
@@ -405,7 +405,9 @@ class Driver:
             self.feed(CallReturned(exchange, outcome))
 
     def _stop_call(self, stop: StopCall) -> None:
-        self._channels.pop(stop.exchange, None)
+        channel = self._channels.pop(stop.exchange, None)
+        if channel is not None:  # cancelled on a channel that goes on: the exchange is over without a word
+            channel.reply(None, 202)
         self._drop_call(stop.exchange)
 
     def _drop_call(self, exchange: Hashable) -> None:

@@ -413,9 +413,13 @@ class RequesterEngine:
 
     def _speaks_otherwise(self, sent: Sent, error: ErrorObject) -> bool:
         """Whether an error is about the version, and there is another that both sides speak (NEG.2)."""
+        return self._version_in_common(error) not in (None, sent.version)
+
+    def _version_in_common(self, error: ErrorObject) -> str | None:
+        """Speak the best version that an error says the server knows; return it, if there is one (NEG.2)."""
         if error.code != ErrorCode.UNSUPPORTED_PROTOCOL_VERSION or not isinstance(error.data, dict):
-            return False
-        return self._requests.adopt_version(error.data.get("supported")) not in (None, sent.version)
+            return None
+        return self._requests.adopt_version(error.data.get("supported"))
 
     # -- calls -----------------------------------------------------------------------------------------------
 
@@ -483,7 +487,8 @@ class RequesterEngine:
         """An error: something to put right and send again, once for each kind, or the end."""
         call = sent.call
         if error.code not in call.mended:
-            if self._speaks_otherwise(sent, error):
+            if self._version_in_common(error) is not None:
+                # Perhaps the very one that was refused: who names it all the same is asked again, once.
                 call.mended.add(error.code)
                 return self._send_call(call)
             if error.code == ErrorCode.HEADER_MISMATCH and call.tool and self.settings.mirror_arguments:

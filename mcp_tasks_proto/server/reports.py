@@ -1,6 +1,7 @@
 """From what a handler or a worker says to what is done about it: pure translations, with the host's errors.
 
-Everything a host hands in is checked and copied here: no later change of its objects reaches a record.
+What a handler or a worker hands in is checked and copied here, so no later change of its objects reaches a
+record. A call's arguments come from the message itself; the handler has a copy of those.
 """
 
 from __future__ import annotations
@@ -151,13 +152,16 @@ def _completed(fact: WorkCompleted, limits: Limits) -> Operation:
 
 def _failed(fact: WorkFailed, limits: Limits) -> Operation:
     wire, size = copied(fact.error.to_wire())
-    message = fact.error.message if fact.status_message is None else fact.status_message
+    error = evolve(fact.error, data=wire.get("data"))
+    if size > limits.result_bytes:
+        error = limit_reached("result_bytes")
+    message = error.message if fact.status_message is None else fact.status_message
     return EndWork(
         task_id=fact.task_id,
         report=fact.token,
         trigger=Trigger.WORK_FAILED,
-        error=evolve(fact.error, data=wire.get("data")),
-        result_bytes=size,
+        error=error,
+        result_bytes=min(size, limits.result_bytes),
         status_message=_cut(message, limits),
     )
 

@@ -56,6 +56,9 @@ class _Connection:
     """What carries one request, and what comes back."""
 
     number: int
+    """The request, as the requester calls it."""
+    exchange: int
+    """The same, as the server calls it."""
     open: bool = True
     """Whether both ends still hold it, as far as the network knows."""
     silent: bool = False
@@ -92,7 +95,9 @@ class Pair:
     _storm: Iterator[Passage] = field(init=False)
     _agenda: list[tuple[int, int, Callable[[], None]]] = field(init=False, factory=list)
     _order: count[int] = field(init=False, factory=count)
-    _connections: dict[int, _Connection] = field(init=False, factory=dict)
+    _exchanges: count[int] = field(init=False, factory=lambda: count(1))
+    _by_number: dict[int, _Connection] = field(init=False, factory=dict)
+    _by_exchange: dict[int, _Connection] = field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self._storm = iter(self.passages)
@@ -108,11 +113,11 @@ class Pair:
         """Hand a fact to the server, and see to what comes of it."""
         for effect in self.server.give(fact):
             match effect:
-                case Reply(exchange=int() as number, message=message, http_status=status):
-                    self._reply(self._connections[number], message, status)
-                case Send(exchange=int() as number, message=message):
-                    self._notify(self._connections[number], message)
-                    self.tell_server(StreamReady(number))
+                case Reply(exchange=int() as exchange, message=message, http_status=status):
+                    self._reply(self._by_exchange[exchange], message, status)
+                case Send(exchange=int() as exchange, message=message):
+                    self._notify(self._by_exchange[exchange], message)
+                    self.tell_server(StreamReady(exchange))
                 case _:
                     for delay_ms, outcome in self.work(effect):
                         self._after(delay_ms, partial(self.tell_server, outcome))
@@ -124,11 +129,27 @@ class Pair:
                 case SendRequest():
                     self._request(effect)
                 case StopRequest(request=number):
-                    self._stop(self._connections[number])
+                    self._stop(self._by_number[number])
                 case Prompt() if (answer := self.answer(effect)) is not None:
                     delay_ms, response = answer
                     given = AnswerGiven(effect.call, effect.key, response)
-                    self._after(delay_ms, partial(self.tell_requester, given))
+                    self._after(delay_ms, partial(self._give, self.requester, given))
+
+    def crash(self, successor: RequesterHost) -> None:
+        """The requester's process ends, and another takes its place.
+
+        Its connections break, and the questions that it had on show are gone with it.
+        """
+        for connection in self._by_number.values():
+            connection.open = False
+            self._after(self.calm.delay_ms, partial(self.tell_server, ExchangeClosed(connection.exchange)))
+        self._by_number.clear()
+        self.requester = successor
+        self._set_clocks()
+
+    def _give(self, to: RequesterHost, answer: AnswerGiven) -> None:
+        if to is self.requester:
+            self.tell_requester(answer)
 
     def run(self, milliseconds: int) -> None:
         """Let time pass for both sides and the network."""
@@ -189,7 +210,8 @@ class Pair:
             act()
 
     def _request(self, send: SendRequest) -> None:
-        connection = self._connections[send.request] = _Connection(number=send.request)
+        connection = _Connection(number=send.request, exchange=next(self._exchanges))
+        self._by_number[connection.number] = self._by_exchange[connection.exchange] = connection
         message = send.message
         version = message["params"]["_meta"][PROTOCOL_VERSION]
         headers = request_headers(message["method"], message["params"], version, send.parameters)
@@ -197,7 +219,7 @@ class Pair:
 
         def arrive() -> None:
             connection.reached = True
-            self.tell_server(MessageReceived(exchange=send.request, message=message, http=head))
+            self.tell_server(MessageReceived(exchange=connection.exchange, message=message, http=head))
 
         self._carry(connection, "there", arrive)
 
@@ -219,7 +241,7 @@ class Pair:
 
     def _close(self, connection: _Connection) -> None:
         connection.open = False
-        self.tell_server(ExchangeClosed(connection.number))
+        self.tell_server(ExchangeClosed(connection.exchange))
 
     def _cut(self, connection: _Connection) -> None:
         if connection.reached:

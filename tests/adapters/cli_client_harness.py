@@ -316,4 +316,3 @@ class Terminal:
             return False
         self.raw += self._decoder.decode(data)
         return bool(data)
-

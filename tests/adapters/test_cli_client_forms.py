@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Final
 
 import pytest
 from mcp_tasks_adapters.cli.client.fields import ABSENT, Field
-from mcp_tasks_adapters.cli.client.questions import Conversation, conversation
+from mcp_tasks_adapters.cli.client.harmless import one_line
+from mcp_tasks_adapters.cli.client.questions import Conversation, conversation, details, headline
 
 from mcp_tasks_proto.input_requests import check_requests, check_response
 
@@ -285,3 +287,37 @@ def test_an_address_is_shown_whole_and_needs_a_yes() -> None:
 )
 def test_warns_of_an_address_that_is_not_what_it_seems(url: str, warning: str) -> None:
     assert warning in Talk(visit(url)).text
+
+
+# -- in brief ------------------------------------------------------------------------------------------------
+
+
+def test_a_question_in_brief() -> None:
+    question = form(FORM, message="Publish\n it?\x1b")
+    assert headline(question) == "Publish it?\\u001b"
+    assert list(details(question)) == [
+        "channel  required  of public, private",
+        "count  required  a whole number, from 1 to 10",
+        "note  optional  text",
+    ]
+    assert list(details(visit("https://pay.example/"))) == ["https://pay.example/"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {},
+        {"method": 7, "params": []},
+        {"method": "elicitation/create", "params": [1]},
+        {"method": "elicitation/create", "params": {"message": "x", "requestedSchema": {"properties": 7}}},
+        {"method": "roots/list"},
+        {
+            "method": "sampling/createMessage",
+            "params": {"messages": [], "maxTokens": 1, "url": 7, "requestedSchema": 7},
+        },
+    ],
+)
+def test_any_question_can_be_shown_in_brief(request_: dict[str, Any]) -> None:
+    """A peer cannot raise."""
+    assert headline(request_) == one_line(str(request_.get("method")))
+    assert json.loads("".join(details(request_))) == request_

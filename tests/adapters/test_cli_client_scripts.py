@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -115,6 +116,12 @@ def test_a_task_that_the_server_does_not_know(url: str, words: list[str]) -> Non
     ]
 
 
+@pytest.mark.parametrize("words", [["-hf-loop"], ["--json", "-8h"], ["--", "--json"]])
+def test_a_task_id_may_begin_with_a_dash(url: str, words: list[str]) -> None:
+    ran = run("get", url, *words)
+    assert ran.code == ExitCode.EXPIRED, ran.err
+
+
 def test_a_server_that_cannot_be_reached() -> None:
     ran = run("call", "http://127.0.0.1:1/mcp", "say", "text=x")
     assert ran.code == ExitCode.FAILED
@@ -141,6 +148,8 @@ def test_a_server_that_cannot_be_reached() -> None:
         (["tools", "http://127.0.0.1:1/mcp", "more"], "Error: it is mcp-tasks tools URL"),
         (["update", "http://127.0.0.1:1/mcp", "t", "[]"], "Error: ANSWERS must be a JSON object."),
         (["update", "http://127.0.0.1:1/mcp", "t"], "Error: it is mcp-tasks update URL TASK_ID ANSWERS"),
+        (["tools", "http://127.0.0.1:1/mcp", "--jsn"], "No such option"),
+        (["call", "http://127.0.0.1:1/mcp", "say", "--wach"], "--watch"),
         (["watch", "http://127.0.0.1:1/mcp"], "Error: it is mcp-tasks watch URL TASK_ID..."),
         (["tools", "http://127.0.0.1:1/mcp", "--header", "x"], "Error: --header takes 'Name: value'."),
     ],
@@ -155,6 +164,7 @@ def test_what_cannot_be_used_is_said(words: list[str], said: str) -> None:
 @pytest.mark.parametrize("command", EVERY_COMMAND)
 def test_every_help_has_the_exit_codes(command: str) -> None:
     helped = run(command, "--help").out
+    assert run(command, "-h").out == helped
     for code, meaning in MEANINGS.items():
         assert re.search(rf"^ +{int(code)}  {re.escape(meaning)}$", helped, re.MULTILINE)
 
@@ -378,6 +388,24 @@ def test_a_signal_before_there_is_a_task_says_so(tmp_path: Path) -> None:
             "outcome": "interrupted",
             "exitCode": 130,
         }
+
+
+@both_loops
+def test_says_why_nothing_is_heard_of_a_task(farm: Path, loop: str) -> None:
+    """REQ.3: a server that does not answer is not the end of the task."""
+    with ExitStack() as server:
+        url = server.enter_context(serving(farm))
+        with running("call", url, "wait", "--loop", loop) as calling:
+            assert calling.stderr is not None
+            said = iter(calling.stderr.readline, "")
+            assert "working" in next(said)
+            server.close()
+            trouble = next(line for line in said if "no answer: " in line)
+            assert "no connection to the server" in trouble
+            assert "next poll in" in trouble or "asking the server" in trouble
+            calling.send_signal(signal.SIGINT)
+            assert "The task goes on." in calling.stderr.read()
+            assert calling.wait() == ExitCode.INTERRUPTED
 
 
 @both_loops

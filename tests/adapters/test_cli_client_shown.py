@@ -12,6 +12,7 @@ from mcp_tasks_adapters.cli.client import progress
 from mcp_tasks_adapters.cli.client.exit_codes import MEANINGS, ExitCode, exit_code, outcome_name
 from mcp_tasks_adapters.cli.client.harmless import harmless, one_line
 from mcp_tasks_adapters.cli.client.people import PeopleScreen
+from mcp_tasks_adapters.cli.client.polls import PollTroubles
 from mcp_tasks_adapters.cli.client.progress import (
     LivePanel,
     PlainPanel,
@@ -31,6 +32,7 @@ from mcp_tasks_adapters.client import (
     ObservationLost,
     Outcome,
     TaskView,
+    TraceEntry,
 )
 from rich.console import Console
 
@@ -164,6 +166,35 @@ def test_a_line_says_how_a_task_stands_and_when_it_is_asked_next(
 def test_a_line_says_what_goes_on_before_there_is_a_task() -> None:
     watched = Watched(name="render", since_ms=NOW_MS, note="3/7 Loading")
     assert progress_line(watched, NOW_MS + 1000).plain == "render  calling  1 s  3/7 Loading"
+
+
+def test_a_line_says_why_nothing_is_heard() -> None:
+    watched = Watched(name="render", since_ms=NOW_MS, next_poll_ms=lambda: NOW_MS + 4_000)
+    watched.trouble = "HTTP 401"
+    assert (
+        progress_line(watched, NOW_MS).plain
+        == "render  calling  0 s  next poll in 4.0 s  no answer: HTTP 401"
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "trouble"),
+    [
+        ({"event": "failed", "reason": "no connection"}, "no connection"),
+        ({"event": "received", "http_status": 401}, "HTTP 401"),
+        ({"event": "received", "http_status": 200, "message": {"result": {}}}, ""),
+        ({"event": "received", "message": {"error": {"code": -32603, "message": "full"}}}, "full"),
+        ({"event": "stopped"}, ""),
+    ],
+)
+def test_polls_tell_how_they_fare(entry: dict[str, Any], trouble: str) -> None:
+    told: list[tuple[str, str]] = []
+    polls = PollTroubles(lambda task_id, trouble: told.append((task_id, trouble)))
+    for request, method in [(1, "tasks/get"), (2, "tasks/update")]:
+        message = {"method": method, "params": {"taskId": "t"}}
+        polls.take(TraceEntry(at_ms=0, event="sent", request=request, message=message))
+        polls.take(TraceEntry(at_ms=0, request=request, **entry))
+    assert told == [("t", trouble)]
 
 
 @pytest.fixture

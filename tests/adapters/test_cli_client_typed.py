@@ -168,9 +168,10 @@ def test_says_what_is_wrong_with_prepared_answers(pairs: list[str], complaint: s
     [
         ("http://127.0.0.1:8000/mcp", "a1", "http://127.0.0.1:8000/mcp a1"),
         ("https://farm.example/mcp?a=1&b=2", "a:1", "'https://farm.example/mcp?a=1&b=2' a:1"),
-        ("http://127.0.0.1:8000/mcp", "-a", "-- http://127.0.0.1:8000/mcp -a"),
+        ("http://127.0.0.1:8000/mcp", "-a", "http://127.0.0.1:8000/mcp -a"),
+        ("http://127.0.0.1:8000/mcp", "--a", "-- http://127.0.0.1:8000/mcp --a"),
         ("http://127.0.0.1:8000/mcp", "a; rm -r /", "http://127.0.0.1:8000/mcp 'a; rm -r /'"),
-        ("stdio:python server.py", "-a", "--stdio 'python server.py' -- -a"),
+        ("stdio:python server.py", "--a", "--stdio 'python server.py' -- --a"),
     ],
 )
 def test_names_a_task_as_it_is_typed(endpoint: str, task_id: str, words: str) -> None:

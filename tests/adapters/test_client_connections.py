@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from time import sleep
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from tests.adapters.client_harness import (
     against,
     answers,
     failure,
+    no_tools,
     one_after_the_other,
     run,
     scripted,
@@ -177,6 +179,49 @@ def test_a_connection_that_died_while_it_was_kept_costs_nothing(loop: str) -> No
 
     against(loop, server, scenario)
     assert server.count("tools/call") == 3
+
+
+def test_that_it_died_is_seen_before_the_loop_has_told(loop: str) -> None:
+    """A loop that was kept busy meanwhile runs the request before it looks at the socket."""
+    server = scripted(
+        server_discover=lambda reply: reply.result({}).close(), tools_call=answers(DONE), tools_list=no_tools
+    )
+
+    async def scenario(on: Any, client: Any) -> None:
+        await client.list_tools()
+        await client.discover()
+        while server.open:
+            sleep(0.01)
+        assert isinstance((await client.call_tool("t")).outcome, Completed)
+
+    against(loop, server, scenario)
+
+
+def test_a_kept_connection_that_is_flooded_is_not_read_without_end(loop: str) -> None:
+    """LIM.3."""
+    kept, stuck = threading.Event(), threading.Event()
+
+    def flood(reply: Reply) -> None:
+        reply.result({})
+        kept.wait(PATIENCE_SECONDS)
+        reply._socket.settimeout(0.5)
+        try:
+            for _ in range(1000):
+                reply.raw(b"x" * 1_000_000)
+        except TimeoutError:
+            stuck.set()
+        reply.close()
+
+    server = scripted(server_discover=flood)
+
+    async def scenario(on: Any, client: Any) -> None:
+        await client.discover()
+        kept.set()
+        while server.open:
+            await on.sleep(0.01)
+        assert stuck.is_set()
+
+    against(loop, server, scenario)
 
 
 def test_what_nobody_asked_for_is_no_answer_to_the_next_request(loop: str) -> None:

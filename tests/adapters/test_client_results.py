@@ -70,6 +70,16 @@ def test_a_task_for_anything_but_a_tool_call_is_no_answer(loop: str) -> None:
     against(loop, server, scenario)
 
 
+@pytest.mark.parametrize("got", [{}, task("on holiday"), {**task(), "taskId": "task-2"}])
+def test_what_is_got_for_a_task_and_is_none(loop: str, got: Any) -> None:
+    async def scenario(on: Any, client: Any) -> None:
+        with pytest.raises(NoResultError) as caught:
+            await client.get_task("task-1")
+        assert failure(caught.value.outcome).fault is Fault.SERVER
+
+    against(loop, scripted(tasks_get=answers(got)), scenario)
+
+
 @pytest.mark.parametrize(
     "listed",
     [

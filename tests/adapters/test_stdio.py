@@ -180,6 +180,17 @@ def test_cancelling_a_request_stops_its_tool_and_nothing_is_answered(loop: str) 
         assert peer.ask(message("server/discover", id=2))["id"] == 2
 
 
+def test_a_cancelled_request_is_not_waited_for_at_the_end(loop: str) -> None:
+    """STD.1: nothing is under way any more, so the end of input ends the server at once."""
+    with serving(loop, limits=Limits(shutdown_grace_ms=3_600_000)) as peer:
+        peer.send(call("wait", id=1))
+        assert passes(peer.tools.started)
+        peer.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+        assert passes(peer.tools.cancelled)
+        peer.end()
+        peer.join()
+
+
 @pytest.mark.parametrize(
     ("line", "code"),
     [(b"{nonsense\n", -32700), (b"\xff\xfe\n", -32700), (b"[]\n", -32600), (b"7\n", -32600)],

@@ -1,4 +1,4 @@
-"""Run the official conformance suite against the fixture server, on every loop.
+"""Run the official conformance suite against the fixture server and our client, on every loop.
 
 ``python tests/conformance/run.py`` exits with 0 when every check of every scenario in scope succeeded on
 every loop. A failed check, a warning, or a skipped check that ``docs/conformance.md`` does not list with its
@@ -14,6 +14,7 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -21,7 +22,7 @@ import sys
 import time
 import venv
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURE = "tests/conformance/fixture.py:server"
+CLIENT = ROOT / "tests" / "conformance" / "client.py"
 REPORT = ROOT / "docs" / "conformance.md"
 WORK = ROOT / ".conformance"
 
@@ -40,8 +42,8 @@ SPECIFICATION = "2026-07-28"
 
 LOOPS = ("trio", "asyncio")
 PREFIXES_IN_SCOPE = ("tasks-", "input-required-result-")
-"""Every scenario of the suite that begins so is in scope, whatever a later version adds."""
-IN_SCOPE = (
+"""Every scenario for servers that begins so is in scope, whatever a later version of the suite adds."""
+SERVER_SCENARIOS = (
     "tasks-lifecycle",
     "tasks-capability-negotiation",
     "tasks-wire-fields",
@@ -64,11 +66,24 @@ IN_SCOPE = (
     "dns-rebinding-protection",
     "server-sse-multiple-streams",
 )
+CLIENT_SCENARIOS = (
+    "tools_call",
+    "request-metadata",
+    "sep-2322-client-request-state",
+    "json-schema-ref-no-deref",
+    "json-schema-2020-12-preservation",
+    "http-standard-headers",
+    "http-custom-headers",
+    "http-invalid-tool-headers",
+)
 """These must be there."""
 
+ALONE = ("server-stateless",)
+"""It has the server change its list of tools, which others look at."""
 AT_ONCE = 4
-"""Scenarios that run side by side: most of their time they wait."""
+"""Other scenarios that run side by side: most of their time they wait."""
 SCENARIO_SECONDS = 120
+CLIENT_SECONDS = 60
 START_SECONDS = 30
 STOP_SECONDS = 5
 """The time in which ``mcp-tasks serve`` promises to end."""
@@ -124,22 +139,35 @@ class Suite:
             raise SetupError(f"{SUITE} {SUITE_VERSION} is not what npm installed")
 
     def scenarios(self) -> list[str]:
-        """Return the scenarios in scope, in the suite's own order."""
-        listing = self._run([*self._command(), "list", "--server"], quiet=True)
+        """Return the scenarios in scope: those for servers, in the suite's own order, then for clients."""
+        for_servers = self._listed("--server", SERVER_SCENARIOS)
+        wanted = [
+            name for name in for_servers if name in SERVER_SCENARIOS or name.startswith(PREFIXES_IN_SCOPE)
+        ]
+        self._listed("--client", CLIENT_SCENARIOS)
+        return [*wanted, *CLIENT_SCENARIOS]
+
+    def _listed(self, side: str, required: Sequence[str]) -> list[str]:
+        """Return the suite's scenarios for one side."""
+        listing = self._run([*self._command(), "list", side], quiet=True)
         listed = re.findall(r"^\s+- (\S+)", listing, re.MULTILINE)
-        missing = set(IN_SCOPE) - set(listed)
-        if missing:
+        if missing := set(required) - set(listed):
             raise SetupError(f"the suite has no scenario {', '.join(sorted(missing))}")
-        return [name for name in listed if name in IN_SCOPE or name.startswith(PREFIXES_IN_SCOPE)]
+        return listed
 
     def run(self, scenario: str, *, loop: str, url: str) -> Outcome:
-        """Run one scenario against the server at ``url``."""
+        """Run one scenario against the server at ``url``, or against our client."""
         folder = WORK / "results" / loop / scenario
         folder.mkdir(parents=True)
+        if scenario in CLIENT_SCENARIOS:
+            client = shlex.join([sys.executable, str(CLIENT), loop])
+            arguments = ["client", "--command", client, "--timeout", str(CLIENT_SECONDS * 1000)]
+        else:
+            arguments = ["server", "--url", url]
         # Extension scenarios stand on no version's timeline; --force runs them on this version's wire.
-        arguments = ["server", "--url", url, "--scenario", scenario]
         version = ["--spec-version", SPECIFICATION, "--force"]
-        command = [*self._command(), *arguments, *version, "--output-dir", str(folder)]
+        arguments += ["--scenario", scenario, *version, "--output-dir", str(folder)]
+        command = [*self._command(), *arguments]
         with (folder / "output.txt").open("w") as output:
             status = _wait(
                 subprocess.Popen(
@@ -153,6 +181,8 @@ class Suite:
                 SCENARIO_SECONDS,
             )
         checks, problems = _read_checks(folder)
+        # Of one scenario the suite would let a client come away that got nowhere.
+        problems += [f"the client complained; see {_shown(path)}" for path in _complaints(folder)]
         failed = any(check["status"] == "FAILURE" for check in checks)
         if status is None:
             problems.append(f"did not end within {SCENARIO_SECONDS} s")
@@ -199,6 +229,11 @@ def _read_checks(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
         return [], ["there were no checks in it"]
     unknown = {check["status"] for check in checks} - set(STATUSES)
     return checks, [f"a check has the status {status}" for status in sorted(unknown)]
+
+
+def _complaints(folder: Path) -> list[Path]:
+    """Return what a client has written that, were all well, would have nothing to say."""
+    return [path for path in folder.glob("*/stderr.txt") if path.stat().st_size]
 
 
 def _wait(process: subprocess.Popen[Any], seconds: float) -> int | None:
@@ -251,7 +286,10 @@ def _await_url(server: subprocess.Popen[Any], log: Path) -> str:
 
 
 def explained_skips(report: str) -> set[tuple[str, str]]:
-    """Return the (scenario, check) pairs that the report lists under "Skipped checks", with a reason."""
+    """Return the (scenario, check) pairs that the report lists under "Skipped checks", with a reason.
+
+    A check is listed by its id, or by its name, where several have one id.
+    """
     section = re.search(r"^## Skipped checks$(.*?)(?=^## |\Z)", report, re.MULTILINE | re.DOTALL)
     rows = re.findall(r"^\| `(\S+)` \| `(\S+)` \| \S.*\|$", section[1] if section else "", re.MULTILINE)
     return set(rows)
@@ -269,7 +307,7 @@ def judge(outcomes: Iterable[Outcome], explained: set[tuple[str, str]]) -> list[
                 complaints.append(
                     f"{where}: {status} {check_id} ({check['name']}): {check.get('errorMessage')}"
                 )
-            elif status == "SKIPPED" and (outcome.scenario, check_id) not in explained:
+            elif status == "SKIPPED" and not _names_of(outcome, check) & explained:
                 reason = check.get("errorMessage") or check.get("details")
                 complaints.append(f"{where}: SKIPPED {check_id}, not explained in the report: {reason}")
     return complaints
@@ -278,15 +316,30 @@ def judge(outcomes: Iterable[Outcome], explained: set[tuple[str, str]]) -> list[
 def unneeded_explanations(outcomes: Iterable[Outcome], explained: set[tuple[str, str]]) -> list[str]:
     """Return a line for each skip that the report explains although the check was not skipped."""
     skipped = {
-        (outcome.scenario, check["id"])
+        name
         for outcome in outcomes
         for check in outcome.checks
         if check["status"] == "SKIPPED"
+        for name in _names_of(outcome, check)
     }
     return [
         f"{scenario}: {check} is explained as skipped, and was not"
         for scenario, check in sorted(explained - skipped)
     ]
+
+
+def _names_of(outcome: Outcome, check: Mapping[str, Any]) -> set[tuple[str, str]]:
+    return {(outcome.scenario, check["id"]), (outcome.scenario, check["name"])}
+
+
+def tables(outcomes: Sequence[Outcome], loops: Sequence[str]) -> list[str]:
+    """Return the tables of both sides, as far as there are results."""
+    lines: list[str] = []
+    for title, for_client in (("Our server:", False), ("Our client:", True)):
+        results = [o for o in outcomes if (o.scenario in CLIENT_SCENARIOS) is for_client]
+        if results:
+            lines += ["", title, "", *table(results, loops)]
+    return lines[1:]
 
 
 def table(outcomes: Sequence[Outcome], loops: Sequence[str]) -> list[str]:
@@ -350,15 +403,20 @@ def run(loops: Sequence[str], wanted: Sequence[str], *, recording: bool) -> int:
     complaints: list[str] = []
     with ExitStack() as stack:
         urls = {loop: stack.enter_context(serving(loop, complaints)) for loop in loops}
-        pool = stack.enter_context(ThreadPoolExecutor(AT_ONCE))
-        jobs = [(scenario, loop) for scenario in scenarios for loop in loops]
-        outcomes = list(pool.map(lambda job: suite.run(job[0], loop=job[1], url=urls[job[1]]), jobs))
+        outcomes: list[Outcome] = []
+        for names, at_once in (
+            ([name for name in scenarios if name in ALONE], len(loops)),
+            ([name for name in scenarios if name not in ALONE], AT_ONCE),
+        ):
+            with ThreadPoolExecutor(at_once) as pool:
+                jobs = [(name, loop) for name in names for loop in loops]
+                outcomes += pool.map(lambda job: suite.run(job[0], loop=job[1], url=urls[job[1]]), jobs)
 
     explained = explained_skips(REPORT.read_text())
     complaints += judge(outcomes, explained)
     if not wanted:
         complaints += unneeded_explanations(outcomes, explained)
-    lines = table(outcomes, loops)
+    lines = tables(outcomes, loops)
     print("\n".join(lines))
     print(f"{SUITE} {SUITE_VERSION}, {len(outcomes)} runs in {time.monotonic() - started:.0f} s")
     for complaint in complaints:

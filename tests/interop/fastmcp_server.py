@@ -136,8 +136,9 @@ async def collapse() -> str:
 
 
 @server.tool(task=REQUIRED, output_schema=None)
-async def idle() -> str:
+async def idle(ctx: Context) -> str:
     """Do nothing until cancelled."""
+    await ctx.report_progress(0, message="Idling")
     await asyncio.Event().wait()
     return "Never."
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import Any, Final
@@ -151,6 +152,22 @@ class Workshop:
         return sum({"ask": 1, "ask twice": 2}.get(kind, 0) for _, kind in self.plan.steps)
 
 
+def make_requester(*, listen: bool = True, limits: RequesterLimits | None = None) -> RequesterHost:
+    """Return a requester that can be asked forms."""
+    return RequesterHost(
+        engine=RequesterEngine(
+            settings=RequesterSettings(
+                name="test",
+                version="1",
+                endpoint="https://example.com/mcp",
+                capabilities={"elicitation": {}},
+                listen=listen,
+                limits=limits or RequesterLimits(),
+            )
+        )
+    )
+
+
 def make_pair(
     workshop: Workshop,
     *,
@@ -160,16 +177,6 @@ def make_pair(
     limits: RequesterLimits | None = None,
 ) -> Pair:
     """Return a requester and a server on one network; questions are answered after a while."""
-    requester = RequesterEngine(
-        settings=RequesterSettings(
-            name="test",
-            version="1",
-            endpoint="https://example.com/mcp",
-            capabilities={"elicitation": {}},
-            listen=listen,
-            limits=limits or RequesterLimits(),
-        )
-    )
     server = ServerEngine(
         settings=ServerSettings(
             name="test", version="1", sealer=HmacSealer([b"k" * 32]), limits=Limits(cancel_grace_ms=60_000)
@@ -187,7 +194,7 @@ def make_pair(
         return None if answer_ms is None else (answer_ms, ANSWER)
 
     pair = Pair(
-        requester=RequesterHost(engine=requester),
+        requester=make_requester(listen=listen, limits=limits),
         server=ServerHost(engine=server),
         work=workshop.work,
         answer=answer,
@@ -204,6 +211,14 @@ def call(pair: Pair, **wanted: Any) -> int:
     key = pair.requester.call("render", **wanted)
     pair.see_to(pair.requester.effects[before:])
     return key
+
+
+def restart(pair: Pair, reference: dict[str, Any], *, listen: bool = True) -> int:
+    """End the requester's process, go on with the task in another, and return the call there."""
+    pair.crash(make_requester(listen=listen))
+    again = pair.requester.resume(json.loads(json.dumps(reference)))
+    pair.see_to(pair.requester.effects)
+    return again
 
 
 def outcome(pair: Pair, key: int) -> Outcome:

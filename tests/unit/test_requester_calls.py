@@ -468,16 +468,30 @@ def test_neg2_requests_that_cross_each_other_all_find_the_version() -> None:
         {"supported": []},
         {"supported": ["2025-11-25"]},
         {"supported": [{"a": 1}, ["2026-07-28"]]},
-        {"supported": ["2027-01-01"]},
     ],
     ids=repr,
 )
-def test_neg2_without_another_version_in_common_the_call_fails(data: Any) -> None:
+def test_neg2_without_a_version_in_common_the_call_fails(data: Any) -> None:
     host = make_host(versions=TWO)
     call = host.call()
     host.refuse("tools/call", -32022, data=data)
     assert failed(outcome(host, call)).code == -32022
     assert failed(outcome(host, call)).fault is Fault.CALLER
+    at_rest(host)
+
+
+def test_neg2_a_version_that_is_refused_and_offered_is_tried_once_more() -> None:
+    """The specification has a client choose from what the server names, whatever it tried before."""
+    host = make_host(versions=TWO)
+    call, other = host.call(), host.call()
+    for number in host.waiting("tools/call"):
+        host.refuse(number, -32022, data={"supported": ["2027-01-01"]})
+    assert version_of(host, "tools/call") == "2027-01-01"
+    first, second = host.waiting("tools/call")
+    host.reply(first, DONE)
+    host.refuse(second, -32022, data={"supported": ["2027-01-01"]})
+    assert outcome(host, call) == Completed(DONE)
+    assert failed(outcome(host, other)).code == -32022
     at_rest(host)
 
 

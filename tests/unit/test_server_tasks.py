@@ -30,7 +30,9 @@ from mcp_tasks_proto import (
     WorkStopped,
     WorkWithdrewInput,
 )
+from mcp_tasks_proto.errors import limit_reached
 from mcp_tasks_proto.testing import ServerHost
+from mcp_tasks_proto.wire.jsonrpc import json_size
 from tests.unit.world import (
     ACCEPTED,
     DONE,
@@ -433,6 +435,17 @@ def test_a_result_over_the_limit_fails_the_task(over: int) -> None:
     assert shown["status"] == "failed"
     assert shown["error"]["data"] == {"reason": "result_bytes"}
     assert host.of(AcceptReport) == [AcceptReport("end")]
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_an_error_over_the_limit_is_replaced(over: int) -> None:
+    error = ErrorObject(7, "odd", "y" * (200 + over))
+    host = make_host(Limits(result_bytes=json_size(ErrorObject(7, "odd", "y" * 200).to_wire())))
+    working(host)
+    host.give(WorkFailed(task_id=TASK, token="end", error=error))
+    shown = view(host)
+    assert shown["status"] == "failed"
+    assert shown["error"] == (limit_reached("result_bytes") if over else error).to_wire()
 
 
 def test_reports_of_a_task_that_is_not_there_are_too_late() -> None:

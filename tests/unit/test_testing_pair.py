@@ -17,7 +17,17 @@ from mcp_tasks_proto.requester import (
     ResponseReceived,
 )
 from mcp_tasks_proto.testing import Pair, Passage, RequesterHost, ServerHost
-from tests.model.workshop import START, Plan, Workshop, call, fits, make_pair, outcome
+from tests.model.workshop import (
+    START,
+    Plan,
+    Workshop,
+    call,
+    fits,
+    make_pair,
+    make_requester,
+    outcome,
+    restart,
+)
 
 LOST = Passage(lost=True)
 CUT = Passage(cut=True)
@@ -200,6 +210,30 @@ def test_a_task_that_the_store_lost_is_expired() -> None:
     pair.server.store.records.clear()
     assert pair.settle(key, within_ms=5_000)
     assert isinstance(outcome(pair, key), Expired)
+
+
+def test_a_process_can_end_and_another_goes_on() -> None:
+    """The answer that the first one would have got is nobody's."""
+    workshop = Workshop(Plan(steps=((100, "ask"),)))
+    pair = make_pair(workshop, answer_ms=5_000)
+    key = call(pair)
+    pair.run(4_000)
+    assert (key, "a") in pair.requester.on_show
+    again = restart(pair, pair.requester.references[key])
+    pair.run(4_000)
+    assert not any(workshop.answers.values()), "the first process would have been answered by now"
+    assert pair.settle(again, within_ms=60_000)
+    assert fits("complete", outcome(pair, again))
+
+
+def test_a_process_that_ends_takes_its_messages_with_it() -> None:
+    workshop = Workshop(Plan())
+    pair = make_pair(workshop)
+    call(pair)
+    pair.crash(make_requester())
+    pair.run(60_000)
+    assert not workshop.answers
+    assert not pair.requester.effects
 
 
 def test_the_same_storm_comes_again() -> None:

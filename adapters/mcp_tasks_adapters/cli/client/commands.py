@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, Final
 
@@ -40,11 +41,28 @@ def _run(name: str, **options: Any) -> None:
     sys.exit(code)
 
 
+class _Command(click.Command):
+    """Takes words that begin with a dash, as ids of tasks may: none of these options is a single letter."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options = args[: args.index("--")] if "--" in args else list(args)
+        rest = super().parse_args(ctx, args)
+        for word in ctx.params["words"]:
+            if word == "-h" and word in options:
+                click.echo(self.get_help(ctx))
+                ctx.exit()
+            if word.startswith("--") and word in options:
+                known = [name for option in self.params for name in option.opts]
+                raise click.NoSuchOption(word, possibilities=get_close_matches(word, known), ctx=ctx)
+        return rest
+
+
 def _command(name: str, words: str, text: str, *own: click.Option) -> click.Command:
     """Declare a command. Its ``words`` are taken as they are: a server may be named in two ways."""
     argument = click.Argument(["words"], nargs=-1, metavar=words)
-    return click.Command(
+    return _Command(
         name,
+        context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
         callback=partial(_run, name),
         params=[argument, *own, *_common_options()],
         help=text,

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.text import Text
 
 from mcp_tasks_adapters.cli.client.exit_codes import ExitCode
-from mcp_tasks_adapters.cli.client.fields import form_fields
 from mcp_tasks_adapters.cli.client.harmless import harmless, one_line
 from mcp_tasks_adapters.cli.client.passing_on import lines_passed_on
 from mcp_tasks_adapters.cli.client.progress import LivePanel, Panel, PlainPanel, Watched, duration
+from mcp_tasks_adapters.cli.client.questions import details, headline
 from mcp_tasks_adapters.cli.client.results import as_json, result_lines
 from mcp_tasks_adapters.cli.client.screen import Remains, Say
 from mcp_tasks_adapters.cli.client.signals import StopSignal
@@ -31,7 +31,6 @@ from mcp_tasks_adapters.client import (
     TaskView,
 )
 from mcp_tasks_adapters.clock import unix_ms
-from mcp_tasks_proto.input_requests import check_requests
 from mcp_tasks_proto.wire.schema import unstructure
 
 __all__ = ["PeopleScreen", "conversation_with"]
@@ -71,9 +70,8 @@ class PeopleScreen:
             if name in {"createdAt", "lastUpdatedAt", "ttlMs", "pollIntervalMs"}:
                 self._print(Text.assemble((f"  {name}: ", "dim"), one_line(str(value))))
         for key, request in (view.input_requests or {}).items():
-            self._print(
-                Text.assemble("  asks ", (one_line(key), "bold cyan"), ": ", *_question(key, request))
-            )
+            self._print(Text.assemble("  asks ", (one_line(key), "bold cyan"), f": {headline(request)}"))
+            self._print(*(Text(f"    {line}") for line in details(request)))
         if view.result is not None:
             self._result(view.result)
         if view.error is not None:
@@ -221,21 +219,6 @@ def conversation_with(console: Console, request: InputRequest, stop: StopSignal)
 def _status(view: TaskView) -> Text:
     message = f"  {one_line(view.status_message)}" if view.status_message else ""
     return Text(f"{view.status.value.replace('_', ' ')}{message}")
-
-
-def _question(key: str, request: Mapping[str, Any]) -> Iterator[str]:
-    """Return what a task asks, and with which fields; a malformed question as it came."""
-    if check_requests({key: request}, from_peer=True):
-        yield as_json(request).plain
-        return
-    params = request.get("params") or {}
-    yield one_line(params.get("message", request["method"]))
-    if "url" in params:
-        yield f"\n    {harmless(params['url'])}"
-    for field in form_fields(request) if "requestedSchema" in params else ():
-        choices = ", ".join(one_line(option.value) for option in field.options)
-        mark = "required" if field.required else "optional"
-        yield f"\n    {one_line(field.name)}  {mark}  {f'of {choices}' if choices else field.wanted}"
 
 
 def _last_words(view: TaskView | None) -> str:

@@ -56,7 +56,7 @@ class Place:
     def words(self, task_id: str) -> str:
         """Return one of its tasks as it is named on a command line."""
         task = shlex.quote(one_line(task_id))
-        dashes = "-- " if task.startswith("-") else ""  # or it would be taken for an option
+        dashes = "-- " if task.startswith("--") else ""  # or it would be taken for an option
         if self.is_started_here:
             return f"--stdio {shlex.quote(self.endpoint.removeprefix(STDIO))} {dashes}{task}"
         return f"{dashes}{shlex.quote(self.endpoint)} {task}"

@@ -39,6 +39,8 @@ class Watched:
     """The newest view, once the call is a task."""
     note: str = ""
     """What the server last said on the way."""
+    trouble: str = ""
+    """Why the server could not say how the task stands, when it was asked last."""
     waiting: str = "calling"
     """What is going on before there is a view."""
 
@@ -50,6 +52,8 @@ class Watched:
     @property
     def message(self) -> str:
         """What there is to say about it."""
+        if self.trouble:
+            return f"no answer: {one_line(self.trouble)}"
         return one_line((self.view.status_message if self.view is not None else None) or self.note)
 
 
@@ -196,7 +200,7 @@ class PlainPanel:
 
     def _print_news(self, watched: Watched) -> None:
         now_ms = unix_ms()
-        if watched.view is None and not watched.note and now_ms - watched.since_ms < PATIENCE_MS:
+        if watched.view is None and not watched.message and now_ms - watched.since_ms < PATIENCE_MS:
             return  # most calls are answered at once
         if watched.view is not None and watched.view.status.terminal:
             return  # its outcome follows
@@ -209,10 +213,10 @@ class PlainPanel:
 def progress_line(watched: Watched, now_ms: int) -> Text:
     """Return how a call stands, on one line: what is short first, as the end may be cut off."""
     line = Text.assemble((watched.name, "bold"), f"  {watched.status}  {duration(now_ms - watched.since_ms)}")
-    if watched.view is not None and not watched.view.status.terminal:
+    if watched.trouble or (watched.view is not None and not watched.view.status.terminal):
         line.append(f"  {_next_poll(watched.next_poll_ms(), now_ms)}", "dim")
     if watched.message:
-        line.append(f"  {watched.message}")
+        line.append(f"  {watched.message}", "yellow" if watched.trouble else "")
     return line
 
 

@@ -8,17 +8,20 @@ says so.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from rich.text import Text
 
 from mcp_tasks_adapters.cli.client.fields import ABSENT, EMPTY_TEXT, NOTHING_CHOSEN, Field, form_fields
-from mcp_tasks_adapters.cli.client.harmless import harmless
-from mcp_tasks_proto.input_requests import check_response
+from mcp_tasks_adapters.cli.client.harmless import harmless, one_line
+from mcp_tasks_adapters.cli.client.results import as_json
+from mcp_tasks_proto.input_requests import check_requests, check_response
 
-__all__ = ["Conversation", "conversation"]
+__all__ = ["Conversation", "conversation", "details", "headline"]
+
+ELICITATION: Final = "elicitation/create"
 
 DECLINE: Final = "/decline"
 CANCEL: Final = "/cancel"
@@ -87,6 +90,27 @@ def conversation(request: Mapping[str, Any]) -> Conversation:
         return _Visit(request)
     fields = form_fields(request)
     return _Form(request, fields) if fields else _Confirmation(request)
+
+
+def headline(request: Mapping[str, Any]) -> str:
+    """Return on one line what an input request wants. It may be anything."""
+    proper = check_requests({"request": request}, from_peer=True) is None
+    if proper and request["method"] == ELICITATION:
+        return one_line(request["params"]["message"])
+    return one_line(str(request.get("method")))
+
+
+def details(request: Mapping[str, Any]) -> Iterator[str]:
+    """Return what there is to know to answer an input request, line by line. It may be anything."""
+    if check_requests({"request": request}, from_peer=True) or request["method"] != ELICITATION:
+        yield from as_json(request).plain.splitlines()
+    elif request["params"].get("mode") == "url":
+        yield harmless(request["params"]["url"])
+    else:
+        for field in form_fields(request):
+            choices = ", ".join(one_line(option.value) for option in field.options)
+            mark = "required" if field.required else "optional"
+            yield f"{one_line(field.name)}  {mark}  {f'of {choices}' if choices else field.wanted}"
 
 
 def _problem(sentence: str) -> Text:

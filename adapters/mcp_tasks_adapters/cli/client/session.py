@@ -16,8 +16,10 @@ from mcp_tasks_adapters.cli.client.exit_codes import ExitCode, exit_code
 from mcp_tasks_adapters.cli.client.harmless import one_line
 from mcp_tasks_adapters.cli.client.loops import Loop
 from mcp_tasks_adapters.cli.client.place import Place
+from mcp_tasks_adapters.cli.client.polls import PollTroubles
 from mcp_tasks_adapters.cli.client.prepared import PreparedAnswers, response_from
 from mcp_tasks_adapters.cli.client.progress import Watched
+from mcp_tasks_adapters.cli.client.questions import headline
 from mcp_tasks_adapters.cli.client.reference_file import ReferenceFile
 from mcp_tasks_adapters.cli.client.screen import Remains, Screen
 from mcp_tasks_adapters.client import (
@@ -31,6 +33,7 @@ from mcp_tasks_adapters.client import (
     NoResultError,
     Outcome,
     TaskView,
+    TraceEntry,
 )
 from mcp_tasks_adapters.client.driver import TraceFunction
 from mcp_tasks_adapters.clock import unix_ms
@@ -66,6 +69,12 @@ class Session:
     """How long to wait for an outcome, in seconds."""
     _open: dict[str, Remains] = field(init=False, factory=dict)
     """What is waited for, by name."""
+    _tasks: dict[str, Watched] = field(init=False, factory=dict)
+    """The tasks that are waited for, by id."""
+    _troubles: PollTroubles = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._troubles = PollTroubles(self._poll_fared)
 
     # -- single requests -----------------------------------------------------------------------------------
 
@@ -147,7 +156,7 @@ class Session:
         """Go on with a task. Raises as :meth:`call` does."""
         task_id, tool = one_line(reference["taskId"]), one_line(reference["tool"])
         watched = Watched(name=tool or task_id, since_ms=reference["createdMs"], waiting="asking the server")
-        self._note(watched, reference)
+        self._note(watched, reference["taskId"])
 
         async def begin(client: Client) -> Call:
             return client.resume(reference, timeout=self.timeout, on_reference=partial(self._keep, watched))
@@ -157,7 +166,7 @@ class Session:
     async def take_over(self, task_id: str, answering: Answering, loop: Loop) -> ExitCode:
         """Go on with a task of which only the id is known. Raises as :meth:`call` does."""
         watched = Watched(name=one_line(task_id), since_ms=unix_ms(), waiting="asking the server")
-        self._open[watched.name] = self._remains(task_id)
+        self._note(watched, task_id)
 
         async def begin(client: Client) -> Call:
             return client.watch(task_id, timeout=self.timeout)
@@ -175,7 +184,7 @@ class Session:
                 name = one_line(task_id)
                 watched = Watched(name=name, since_ms=unix_ms(), waiting="asking the server")
                 call = client.watch(task_id, timeout=self.timeout)
-                self._open[name] = self._remains(task_id)
+                self._note(watched, task_id)
                 return await self._follow(watched, call, announce=True)
 
             codes = await loop.gather([partial(watch_one, task_id) for task_id in dict.fromkeys(task_ids)])
@@ -213,6 +222,7 @@ class Session:
                 self._announce(view, announced)
         outcome = await call.settle()
         self.screen.panel.drop(watched)
+        self._tasks.pop(call.task_id or "", None)
         remains = self._open.pop(watched.name)
         over = _is_over(call, outcome)
         code = exit_code(outcome)
@@ -226,10 +236,8 @@ class Session:
         for key, request in (view.input_requests or {}).items():
             if key not in announced:
                 announced.add(key)
-                message = (request.get("params") or {}).get("message", request.get("method"))
-                words = self.place.words(view.task_id)
-                self.screen.note(f"{one_line(view.task_id)} asks {one_line(key)!r}: {one_line(str(message))}")
-                self.screen.note(f"  To answer: mcp-tasks resume {words}")
+                self.screen.note(f"{one_line(view.task_id)} asks {one_line(key)!r}: {headline(request)}")
+                self.screen.note(f"  To answer: mcp-tasks resume {self.place.words(view.task_id)}")
 
     # -- what is left --------------------------------------------------------------------------------------
 
@@ -240,10 +248,22 @@ class Session:
                 self.save.save(reference)
             except OSError as error:
                 raise TroubleError(f"Cannot write {self.save.path}: {error.strerror}.") from error
-        self._note(watched, reference)
+        self._note(watched, reference["taskId"])
 
-    def _note(self, watched: Watched, reference: Mapping[str, Any]) -> None:
-        self._open[watched.name] = self._remains(reference["taskId"])
+    def _note(self, watched: Watched, task_id: str) -> None:
+        self._tasks[task_id] = watched
+        self._open[watched.name] = self._remains(task_id)
+
+    def _traced(self, entry: TraceEntry) -> None:
+        if self.on_trace is not None:
+            self.on_trace(entry)
+        self._troubles.take(entry)
+
+    def _poll_fared(self, task_id: str, trouble: str) -> None:
+        watched = self._tasks.get(task_id)
+        if watched is not None and watched.trouble != trouble:
+            watched.trouble = trouble
+            self.screen.panel.show(watched)
 
     def _notified(self, watched: Watched, method: str, params: Mapping[str, Any]) -> None:
         if method == "notifications/progress":
@@ -281,7 +301,7 @@ class Session:
         """Give a client. Raises :class:`TroubleError` when the server cannot be started."""
         async with AsyncExitStack() as stack:
             stderr = stack.enter_context(self.screen.server_stderr()) if self.place.is_started_here else None
-            connecting = self.place.connect(loop, answer=answer, on_trace=self.on_trace, stderr=stderr)
+            connecting = self.place.connect(loop, answer=answer, on_trace=self._traced, stderr=stderr)
             try:
                 client = await stack.enter_async_context(connecting)
             except OSError as error:
@@ -339,7 +359,7 @@ def _of_task(outcome: Outcome) -> Outcome:
 def _is_over(call: Call, outcome: Outcome) -> bool:
     """Whether nothing more can come of it."""
     if isinstance(outcome, Failed):
-        return call.view is None or call.view.status.terminal
+        return call.task_id is None or (call.view is not None and call.view.status.terminal)
     return isinstance(outcome, Completed | Cancelled | Expired)
 
 
