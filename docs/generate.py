@@ -59,7 +59,9 @@ may fail with any code of its own; that one goes with HTTP 200.
 | code | name | HTTP | meaning |
 |---|---|---|---|
 {rows}
-`INVALID_PARAMS` about the metadata of the request itself (`_meta`) goes with HTTP 400.
+`INVALID_PARAMS` about the metadata of the request itself (`_meta`) goes with HTTP 400. A request that is
+refused for its head carries `INVALID_REQUEST` with 401, 403, 406, 408, 413, 415 or 431; 404 (another path)
+and 405 have no body.
 A reply that ends a stream has no status of its own: the stream began with 200.
 """
 
@@ -81,7 +83,8 @@ def rules() -> str:
 
 # The rules and their tests
 
-What a peer can count on, and the files below `tests/` whose tests cite it.
+What a peer can count on, and the files below `tests/` whose tests cite it. Numbers are names: gaps mean
+nothing.
 """
     ]
     for title, section in SECTIONS.items():

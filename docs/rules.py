@@ -1,4 +1,4 @@
-"""The rules that a peer can count on, one line each; docs/generate.py sets them beside the tests that cite them."""
+"""The rules that a peer can count on, one line each; docs/generate.py sets their tests beside them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
     "Messages": {
         "WIRE.1": "a message is one JSON-RPC 2.0 object in UTF-8; anything else is -32700 or -32600",
         "WIRE.2": "JSON is read strictly, within bounds of depth and size",
-        "WIRE.3": "ids keep their type, and differ while in flight on a shared channel; notifications get no reply",
+        "WIRE.3": "ids keep their type, and differ while in flight on a channel; notifications get no reply",
         "WIRE.4": "every result says what kind it is, and who gave it",
         "WIRE.5": "what the engine does not own passes through untouched",
     },

@@ -3,7 +3,7 @@
 Three kinds of trouble, kept apart as h11 keeps them apart:
 
 * A peer sent something wrong. That is never an exception here: it becomes an
-  :class:`ErrorObject` in a reply (contract SEC/LIM, DESIGN 3 "a peer cannot raise").
+  :class:`ErrorObject` in a reply, for a peer cannot make an engine raise.
 * The host misused an engine: :class:`LocalProtocolError`.
 * Bytes from a peer could not be read as a message: :class:`RemoteProtocolError`, raised only
   by the codecs in :mod:`mcp_tasks_proto.wire`, which have no exchange to answer on.
@@ -42,7 +42,7 @@ __all__ = [
 
 
 class ErrorCode(IntEnum):
-    """The codes this package emits, and no others (contract, "Codes")."""
+    """The codes this package emits, and no others."""
 
     PARSE_ERROR = -32700
     INVALID_REQUEST = -32600
@@ -55,8 +55,8 @@ class ErrorCode(IntEnum):
 
 
 ERROR_TABLE: Mapping[ErrorCode, tuple[int, str]] = {
-    ErrorCode.PARSE_ERROR: (400, "the body is not one JSON object in UTF-8"),
-    ErrorCode.INVALID_REQUEST: (400, "the JSON is not a JSON-RPC 2.0 request or notification"),
+    ErrorCode.PARSE_ERROR: (400, "the body is not JSON in UTF-8"),
+    ErrorCode.INVALID_REQUEST: (400, "the JSON is no object, or no JSON-RPC 2.0 request or notification"),
     ErrorCode.METHOD_NOT_FOUND: (404, "the method is not served to this caller"),
     ErrorCode.INVALID_PARAMS: (200, "the params do not fit the method, or name an unknown task"),
     ErrorCode.INTERNAL_ERROR: (200, "the server could not do it; data.reason says why, if known"),

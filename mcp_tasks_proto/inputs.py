@@ -5,7 +5,7 @@ answers a request, *work* facts from the worker of a task, *store* facts from wh
 
 ``exchange`` names one request awaiting its reply (or one listen stream); the host chooses it, hashable
 and never used twice in an engine's life. ``token`` names one thing the engine asked for; the host hands
-it back untouched.
+it back untouched. In a work fact it is the other way round: the host chooses it, the engine hands it back.
 """
 
 from __future__ import annotations

@@ -89,7 +89,9 @@ def negotiate(
         # A legacy client cannot fall forward: the versions served are all the help there is (NEG.9).
         return _refuse(unsupported_version(params.get("protocolVersion"), settings.versions), Reason.ERA)
     if not isinstance(meta, dict):
-        return _refuse_metadata("_meta must be an object")
+        return _refuse_metadata(
+            f"_meta must be an object that carries {PROTOCOL_VERSION} and {CLIENT_CAPABILITIES}"
+        )
     version = meta.get(PROTOCOL_VERSION)
     if not isinstance(version, str):
         return _refuse_metadata(f"_meta must carry {PROTOCOL_VERSION}, a string")

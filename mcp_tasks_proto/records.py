@@ -2,7 +2,7 @@
 
 A record changes by being replaced: every engine decision makes a new one with the next
 :attr:`TaskRecord.version`, and the store accepts it only where the version before is still current
-(DESIGN 3, compare-and-set). Times are Unix milliseconds.
+(compare-and-set). Times are Unix milliseconds.
 """
 
 from __future__ import annotations

@@ -41,6 +41,9 @@ class Questions:
         ``changed``: whether the reference has to be saved in any case. An answer that the server refused, to
         a question that is still there, ends the call: it is not shown again, and would wait for ever.
         """
+        changed |= self._drop_moot(watch, outstanding)
+        if watch.cancelling:
+            return self.keep(watch) if changed else None
         ledger, limits = watch.reference.ledger, self.requests.settings.limits
         new = {
             key: entry
@@ -53,14 +56,9 @@ class Questions:
         for key in outstanding:
             if error := watch.refused.get(key):
                 return self.settle(watch.call, failure(error))
-        changed |= self._drop_moot(watch, outstanding)
-        if not watch.cancelling:
-            ledger.update(new)
-            changed |= bool(new)
-        if changed:
+        ledger.update(new)
+        if new or changed:
             self.keep(watch)
-        if watch.cancelling:
-            return None
         for key, request in outstanding.items():
             self._prompt(watch, key, request, again=key not in new)
         return self.submit(watch)

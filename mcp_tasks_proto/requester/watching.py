@@ -202,8 +202,10 @@ class Watcher:
             reference.ttl_ms = view.ttl_ms
         if view.poll_interval_ms is not None:
             reference.poll_interval_ms = view.poll_interval_ms
-        self._set_backstop(watch)
-        return known != (reference.ttl_ms, reference.poll_interval_ms)
+        changed = known != (reference.ttl_ms, reference.poll_interval_ms)
+        if changed:
+            self._set_backstop(watch)
+        return changed
 
     # -- the time to live ------------------------------------------------------------------------------------
 

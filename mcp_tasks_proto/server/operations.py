@@ -1,7 +1,7 @@
 """What is done to one task, as pure decisions on its record.
 
-An :class:`Operation` is an intention: it survives a save conflict by deciding again on the fresh record
-(DESIGN 3). It knows who waits for its outcome - a peer's exchange, a worker's report, or nobody - and it
+An :class:`Operation` is an intention: it survives a save conflict by deciding again on the fresh record.
+It knows who waits for its outcome - a peer's exchange, a worker's report, or nobody - and it
 never touches anything but its arguments.
 """
 

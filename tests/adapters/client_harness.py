@@ -136,7 +136,7 @@ Scenario = Callable[[Any], Awaitable[Any]]
 
 
 def run(loop: str, scenario: Scenario) -> None:
-    """Run a scenario on a loop. It leaves nothing behind (DESIGN 4)."""
+    """Run a scenario on a loop. It leaves nothing behind."""
     if loop == "trio":
         trio.run(_on_trio, scenario, strict_exception_groups=True)
     else:

@@ -407,7 +407,7 @@ def _run_asyncio(tools: Tools, options: dict[str, Any], say_ready: Callable[...,
 
 
 async def _none_left(serve: Awaitable[None]) -> None:
-    """Await ``serve``, which is cancelled in the end and must leave no task behind (DESIGN 4)."""
+    """Await ``serve``, which is cancelled in the end and must leave no task behind."""
     try:
         await serve
     except asyncio.CancelledError:

@@ -312,7 +312,7 @@ def test_a_task_is_stopped_when_its_time_has_passed_though_nobody_asks(loop: str
 def test_open_streams_end_with_their_result_and_running_tasks_are_cancelled(
     server: Running, client: Client
 ) -> None:
-    """SUB.4, and nothing outlives the server (DESIGN 4)."""
+    """SUB.4, and nothing outlives the server."""
     task_id = work(client)
     assert passes(server.tools.started)
     listen(client, task_id)

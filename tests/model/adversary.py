@@ -63,7 +63,15 @@ LIFETIMES: Final = (None, 60_000, 5_000, 1, 0, -3, 2**60)
 CODES: Final = (-32603, -32602, -32601, -32022, -32021, -32020, -32003, -32000, 7)
 HTTP: Final = (200, 202, 307, 400, 401, 404, 429, 500, 503)
 KEYS: Final = ("a", "b", "c", "d", "e", "f", "g")
-GARBAGE: Final[tuple[Any, ...]] = (None, [], {}, "x", 5, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 1, "result": []})
+GARBAGE: Final[tuple[Any, ...]] = (
+    None,
+    [],
+    {},
+    "x",
+    5,
+    {"jsonrpc": "2.0"},
+    {"jsonrpc": "2.0", "id": 1, "result": []},
+)
 
 FORM: Final[dict[str, Any]] = {
     "method": "elicitation/create",
@@ -77,7 +85,11 @@ QUESTIONS: Final[tuple[Any, ...]] = (
     {"method": "elicitation/create", "params": 5},
     {},
 )
-ANSWERS: Final[tuple[dict[str, Any], ...]] = ({"action": "accept", "content": {}}, {"action": "decline"}, {"roots": []})
+ANSWERS: Final[tuple[dict[str, Any], ...]] = (
+    {"action": "accept", "content": {}},
+    {"action": "decline"},
+    {"roots": []},
+)
 
 
 def pick(options: Any, number: int) -> Any:

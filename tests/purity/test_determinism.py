@@ -1,4 +1,4 @@
-"""Layer three of purity: the same inputs have the same outputs, in every process (DESIGN 3)."""
+"""Layer three of purity: the same inputs have the same outputs, in every process."""
 
 from __future__ import annotations
 

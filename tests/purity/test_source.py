@@ -1,7 +1,7 @@
 """Layer one of purity: what the core's source may say. Read as text, nothing is imported.
 
 The core does no I/O, has no clock and no randomness, and keeps nothing between calls but in the engines that
-a host made (DESIGN 3). The tables below are exact in both directions: an import that is not listed fails, and
+a host made. The tables below are exact in both directions: an import that is not listed fails, and
 so does a listing that nothing imports.
 """
 

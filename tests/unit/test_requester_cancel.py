@@ -286,6 +286,19 @@ def test_req7_nobody_is_asked_once_the_caller_has_cancelled() -> None:
     assert host.references[call]["keys"] == {}
 
 
+def test_req7_what_a_cancelled_task_asks_is_no_reason_to_stop_waiting() -> None:
+    """Neither too many questions, nor an answer that was refused meanwhile."""
+    host = make_host(RequesterLimits(ledger_keys=2))
+    call = parked(host, "a", "b")
+    host.answer(call, "a", ACCEPTED)
+    host.cancel(call, wait=True)
+    host.refuse("tasks/update", -32602)
+    polled(host, asking("a", "b", "c", at=2))
+    assert call not in host.outcomes
+    polled(host, got("cancelled", at=3))
+    assert isinstance(outcome(host, call), Cancelled)
+
+
 # -- cancellations that get lost ---------------------------------------------------------------------
 
 FAILURES: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Servers that say anything at all: SEC.2, LIM.3, DESIGN 3 ("a peer cannot raise")."""
+"""Servers that say anything at all: SEC.2, LIM.3 ("a peer cannot raise")."""
 
 from __future__ import annotations
 

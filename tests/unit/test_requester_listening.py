@@ -92,6 +92,16 @@ def test_sub1_the_other_tasks_still_get_theirs() -> None:
     assert host.params_of(LISTEN)["notifications"] == {"taskIds": [OTHER]}
 
 
+def test_sub1_a_task_that_no_longer_waits_for_a_stream_leaves_the_others_theirs() -> None:
+    host = make_host(listen=True)
+    first, second = working(host), working(host, task_id=OTHER)
+    host.abandon(first)
+    host.advance(20)
+    assert host.params_of(LISTEN)["notifications"] == {"taskIds": [OTHER]}
+    host.abandon(second)
+    at_rest(host)
+
+
 def test_req2_a_requester_may_do_without() -> None:
     host = make_host(listen=False)
     working(host)
@@ -231,6 +241,14 @@ def test_trap9_news_without_their_payload_while_a_poll_is_in_flight_are_fetched_
     assert until_poll(host) == HINT
     polled(host, completed(at=5))
     at_rest(host)
+
+
+def test_sub2_once_they_are_fetched_polls_are_rare_again() -> None:
+    host = make_host(listen=True)
+    listening(host, pollIntervalMs=1_000)
+    host.notify(LISTEN, TASKS, task("input_required", at=1, pollIntervalMs=1_000))
+    polled(host, got(at=2, pollIntervalMs=1_000))
+    assert until_poll(host) == 30_000
 
 
 # -- acknowledgements (SUB.1) ------------------------------------------------------------------------
@@ -433,6 +451,27 @@ def test_sub1_a_server_that_refuses_to_listen_is_not_asked_again(refuse: Any) ->
         for number in host.waiting("tasks/get"):
             host.reply(number, got(at=second, task_id=host.params_of(number)["taskId"]))
     assert len(host.sent(LISTEN)) == 1
+
+
+def test_sub1_a_refusal_leaves_nothing_to_be_done_for_tasks_that_wait() -> None:
+    host = make_host(listen=True)
+    first = working(host)
+    host.advance(20)
+    second = working(host, task_id=OTHER)
+    host.refuse(LISTEN, -32601)
+    host.abandon(first)
+    host.abandon(second)
+    at_rest(host)
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_sub4_a_stream_that_ends_before_it_has_begun_was_not_refused(end: Any) -> None:
+    host = make_host(listen=True)
+    working(host)
+    host.advance(20)
+    end(host)
+    host.advance(1_000)
+    assert host.waiting(LISTEN)
 
 
 def test_sub1_a_stream_that_was_refused_after_it_had_begun_is_opened_again() -> None:

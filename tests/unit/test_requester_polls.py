@@ -448,6 +448,17 @@ def test_req5_a_view_older_than_the_last_does_not_replace_it() -> None:
     assert host.references[call]["pollIntervalMs"] == 9_000
 
 
+def test_req5_the_next_answer_is_the_newest_again() -> None:
+    """Only the poll that was in flight may have been overtaken, whatever the server's clock says."""
+    host = make_host(listen=True)
+    listening(host, pollIntervalMs=1_000)
+    host.advance(1_000)
+    news(host, at=9, pollIntervalMs=1_000)
+    host.reply("tasks/get", got(at=4, pollIntervalMs=1_000))
+    polled(host, got(at=5, pollIntervalMs=1_000, statusMessage="from another node"))
+    assert host.of(ShowView)[-1].view.status_message == "from another node"
+
+
 def test_req5_an_end_is_the_end_however_old() -> None:
     host = make_host(listen=True)
     call = listening(host)

@@ -334,6 +334,18 @@ def test_req4_an_update_that_may_not_have_arrived_is_sent_again_with_backoff(fai
     assert len(updates(host)) == 4
 
 
+def test_req4_an_update_that_arrived_ends_the_backoff() -> None:
+    host = make_host(RequesterLimits(first_backoff_ms=100))
+    call = parked(host, "a", "b", pollIntervalMs=60_000)
+    for key in ("a", "b"):
+        host.answer(call, key, ACCEPTED)
+        for wait in (100, 200):
+            host.fail("tasks/update")
+            host.advance(wait)
+        host.reply("tasks/update", ACK)
+    assert [list(answers) for answers in updates(host)] == [["a"]] * 3 + [["b"]] * 3
+
+
 def test_req4_an_update_without_an_answer_is_sent_again() -> None:
     host = make_host(RequesterLimits(request_timeout_ms=3_000))
     call = parked(host, "k", pollIntervalMs=60_000)

@@ -396,6 +396,12 @@ def test_caching_a_fresh_result_is_given_without_asking(method: str) -> None:
     assert len(host.sent(method)) == 2
 
 
+def test_caching_a_millisecond_is_a_time() -> None:
+    host = make_host()
+    cached(host, "resources/read", {"contents": [], "ttlMs": 1})
+    assert host.ask("resources/read") in host.outcomes
+
+
 @pytest.mark.parametrize("ttl", [None, 0, -1, -(10**30), "60", True, 1.5, [60]], ids=repr)
 def test_caching_without_a_time_nothing_is_kept(ttl: Any) -> None:
     host = make_host()
@@ -462,14 +468,20 @@ def test_caching_what_a_caller_does_to_a_result_reaches_nobody_else() -> None:
 
 
 def test_lim3_kept_results_are_bounded_and_the_oldest_makes_room() -> None:
+    """One that was asked for anew is the newest, and makes room for nobody but itself."""
     host = make_host(RequesterLimits(cached_results=2))
-    for uri in ("a:1", "a:2"):
-        cached(host, "resources/read", {"contents": [], "ttlMs": 60_000}, {"uri": uri})
-    host.advance(60_000)
+
+    def known() -> list[bool]:
+        uris = ("a:1", "a:2", "a:3")
+        return [host.ask("resources/read", {"uri": uri}) in host.outcomes for uri in uris]
+
+    for uri, ttl in (("a:1", 1_000), ("a:2", 60_000)):
+        cached(host, "resources/read", {"contents": [], "ttlMs": ttl}, {"uri": uri})
+    assert known() == [True, True, False]
+    host.advance(1_000)
     cached(host, "resources/read", {"contents": [], "ttlMs": 60_000}, {"uri": "a:1"})
     cached(host, "resources/read", {"contents": [], "ttlMs": 60_000}, {"uri": "a:3"})
-    known = [host.ask("resources/read", {"uri": uri}) in host.outcomes for uri in ("a:1", "a:2", "a:3")]
-    assert known == [True, False, True]
+    assert known() == [True, False, True]
 
 
 def test_caching_a_result_that_is_no_json_is_passed_on_and_not_kept() -> None:

@@ -1,4 +1,4 @@
-"""Work whose node is gone, news that concern nobody, slices that wait: LIFE.1, LIFE.2, CAN.6, TTL.1, TTL.2."""
+"""Work whose node is gone, news for nobody, slices that wait: LIFE.1, LIFE.2, CAN.6, TTL.1, TTL.2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages in and replies out: WIRE.1 to WIRE.5, CAN.7, SEC.2, DESIGN 3 ("a peer cannot raise")."""
+"""Messages in and replies out: WIRE.1 to WIRE.5, CAN.7, SEC.2 ("a peer cannot raise")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host's own mistakes: each is named, and leaves the engine as it was (DESIGN 3, ``LocalProtocolError``).
+"""A host's own mistakes: each is named, and leaves the engine as it was (``LocalProtocolError``).
 
 An engine is all behaviour, so "as it was" is tested by behaviour: two hosts live through the same day, one of
 them makes every mistake that can be made at each moment, and everything the engines say is the same.

@@ -1,4 +1,4 @@
-"""The tools for testing: a host, a store, a request (DESIGN 2, ``testing``)."""
+"""The tools for testing: a host, a store, a request."""
 
 from __future__ import annotations
 

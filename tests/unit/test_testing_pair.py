@@ -1,4 +1,4 @@
-"""The pair: two engines and a network in virtual time (DESIGN 2, ``testing``)."""
+"""The pair: two engines and a network in virtual time."""
 
 from __future__ import annotations
 

@@ -142,8 +142,8 @@ class Server:
     def remove_tool(self, name: str) -> None:
         """Withdraw a tool: it is listed and called no more. Its tasks go on.
 
-        Tools may come and go while the server runs, on the thread of its loop; clients that listen for it are
-        told. Raises ``ValueError`` when there is no such tool.
+        Tools may come and go while the server runs, on the thread of its loop; clients that listen are told.
+        Raises ``ValueError`` when there is no such tool.
         """
         if name not in self._tools:
             raise ValueError(f"there is no tool {name}")
@@ -151,7 +151,7 @@ class Server:
         self._tools_changed()
 
     def watch_tools(self, watcher: Callable[[], None]) -> Callable[[], None]:
-        """Call ``watcher`` whenever the tools change; return a function that ends this, called once or more."""
+        """Call ``watcher`` whenever the tools change; return what ends this, called once or more."""
         key = object()
         self._watchers[key] = watcher
 
