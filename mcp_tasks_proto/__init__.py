@@ -1,4 +1,4 @@
-"""MCP Tasks without I/O: one pure core for servers, requesters and proxies.
+"""MCP Tasks without I/O: one pure core for servers and requesters.
 
 Start with :class:`ServerEngine`: hand it inputs (:mod:`mcp_tasks_proto.inputs`), carry out the effects
 (:mod:`mcp_tasks_proto.effects`) that come back. Time, randomness and sockets stay with the host.

@@ -1,5 +1,7 @@
 """What an engine asks of its host: commands, in the imperative.
 
+What an effect carries may be the engine's own: read it, never change it.
+
 A :class:`Step` is the answer to one input: the commands, to be carried out in order, and the time at
 which the engine wants to hear :class:`~mcp_tasks_proto.inputs.TimePassed`.
 """

@@ -356,7 +356,7 @@ class ToolsChanged:
     """The set of tools is now this one."""
 
     tools: Sequence[Any] = field(factory=tuple)
-    """:class:`~mcp_tasks_proto.negotiation.ToolDeclaration` objects."""
+    """:class:`~mcp_tasks_proto.settings.ToolDeclaration` objects."""
 
 
 @frozen

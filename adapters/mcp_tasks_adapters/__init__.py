@@ -1,4 +1,4 @@
-"""Running MCP Tasks: servers on trio, asyncio and stdio, stores, and a toolkit for authors of tools.
+"""Running MCP Tasks: servers and clients on trio and asyncio, stores, a toolkit for authors of tools.
 
 The names a server's author needs are here; a loop module, such as ``mcp_tasks_adapters.trio_h11``, runs what
 they declare.

@@ -170,9 +170,7 @@ class Driver:
         self._tools = dict(server.tools)
         self._handlers = dict(server.handlers)
         self._loop = loop
-        self._engine = ServerEngine(
-            settings=server.settings(), tools=server.declarations(), node=store.node
-        )
+        self._engine = ServerEngine(settings=server.settings(), tools=server.declarations(), node=store.node)
         self._questions = Questions(store, loop, self.feed)
         self._admission: Admission | None = None
         if server.principal is not None or server.enabled is not None:

@@ -80,7 +80,7 @@ def read_input(
     ``requestState`` nothing says what was asked, so the answers are only known to be objects.
     """
     params = dict(request.params)
-    if params.get("arguments"):
+    if "arguments" in params:
         try:
             params["arguments"], _ = copied(params["arguments"])
         except LocalProtocolError as error:

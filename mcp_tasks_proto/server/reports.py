@@ -1,7 +1,7 @@
 """From what a handler or a worker says to what is done about it: pure translations, with the host's errors.
 
-What a handler or a worker hands in is checked and copied here, so no later change of its objects reaches a
-record. A call's arguments come from the message itself; the handler has a copy of those.
+Results, errors and requests that a host hands in are checked and copied here. A call's arguments and
+capabilities are kept as they came in its message; a tool's handler has a copy of the arguments.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ::
 
-    begin ---- Load ---> _decide ---- Save ---> _committed ---> conclude
+    begin ---- Load ---> _decide ---- Save ------> saved -----> conclude
                             ^                       |              |
                             '---- SaveConflict -----'       reply or report
 

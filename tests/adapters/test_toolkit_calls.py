@@ -707,3 +707,23 @@ def test_a_method_has_one_handler_and_it_is_async() -> None:
         server.on_request("prompts/list", nothing)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="async"):
         server.on_request("prompts/get", lambda request: {})  # type: ignore[arg-type, return-value]
+
+
+@on_both_loops
+async def test_what_a_handler_does_to_what_it_was_given_reaches_no_record(world: World) -> None:
+    """TRAP 7 and INP.2: a task keeps its call's capabilities, whatever its handler did to its own."""
+
+    async def run(task: TaskContext) -> str:
+        await task.request_input({"q": sample("?", max_tokens=1)})
+        return "asked what was not declared"
+
+    async def handler(call: ToolCall) -> Any:
+        dict.update(call.arguments, injected=1)
+        dict.update(call.client_capabilities, sampling={})
+        return call.task(run)
+
+    world.serve(served(handler))
+    task_id = await world.create("tool", {})
+    view = await world.get(task_id)
+    assert view["result"]["isError"] is True
+    assert "declare" in texts(view["result"])[0]

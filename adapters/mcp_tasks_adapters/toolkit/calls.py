@@ -71,10 +71,11 @@ class Request:
         """The request's method."""
         return "tools/call" if isinstance(self._effect, StartTool) else self._effect.method
 
-    @property
+    @cached_property
     def client_capabilities(self) -> Mapping[str, Any]:
-        """What this request's client declares."""
-        return self._effect.client_capabilities
+        """What this request's client declares; a copy."""
+        declared: Mapping[str, Any] = wire_value(self._effect.client_capabilities)
+        return declared
 
     @property
     def principal(self) -> str | None:
@@ -84,7 +85,7 @@ class Request:
     @cached_property
     def answers(self) -> Mapping[str, Answer]:
         """Answers to what a round before asked, by name; empty on the first round."""
-        return {name: Answer(response) for name, response in self._effect.answers.items()}
+        return {name: Answer(wire_value(response)) for name, response in self._effect.answers.items()}
 
     @property
     def state(self) -> Any:

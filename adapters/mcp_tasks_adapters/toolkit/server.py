@@ -169,6 +169,8 @@ class Server:
     ) -> Callable[[_RequestHandler], _RequestHandler]:
         """Answer ``method`` with ``handler``; without one, return a decorator.
 
+        Declare handlers before the server starts: unlike tools they are read once.
+
         The handler takes a :class:`Request` and returns the result object. It may raise
         :class:`ProtocolError`, and for ``prompts/get`` and ``resources/read`` return
         ``request.input_required(...)``.

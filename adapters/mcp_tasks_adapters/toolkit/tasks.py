@@ -138,7 +138,7 @@ class TaskContext:
         ttl_ms: int | Keep | None = KEEP,
         poll_interval_ms: int | Keep | None = KEEP,
     ) -> None:
-        """Say how it stands; returns once that is durable.
+        """Say how it stands; returns once that is durable, or the task is over and it no longer matters.
 
         ``ttl_ms`` counts from the task's creation; ``None`` means unlimited, as ``None`` removes a message or
         a poll hint. Raises :class:`ReportRejected` when it was not taken, ``ValueError`` or ``TypeError`` for
@@ -206,7 +206,7 @@ class TaskContext:
         for answer in answers:
             question = self._questions.get(answer.ask)
             if question is not None:
-                question.take(answer.name, Answer(answer.response))
+                question.take(answer.name, Answer(wire_value(answer.response)))
 
     def told_to_stop(self, *, record_gone: bool) -> None:
         """Note the cancellation; ``record_gone``: the task has ended without this work."""

@@ -17,6 +17,7 @@ from mcp_tasks_adapters.driver import Driver, Store
 from mcp_tasks_adapters.http_connection import READ_BYTES, HttpConnection, busy_response
 from mcp_tasks_adapters.http_endpoint import HttpEndpoint, endpoint_policy, endpoint_url
 from mcp_tasks_adapters.toolkit import Server
+from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_adapters.trio_h11.loop import Alarm, open_driver, told_when_cancelled
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.wire.http import EndpointPolicy
@@ -113,8 +114,9 @@ class HttpServer:
         self._open.add(connection)
         try:
             await connection.run()
-        except Exception:
-            logger.exception("a connection was closed because of an error in this server")
+        except Exception as error:
+            # Without its message, which may hold what a peer sent.
+            logger.error("a connection was closed because of an error in this server: %s", describe(error))
         finally:
             self._open.discard(connection)
             self._left.unpark_all()

@@ -1,0 +1,110 @@
+"""A record as the columns of a row, and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from mcp_tasks_adapters.stores.sealing import RecordKeys, UnsealError
+from mcp_tasks_adapters.stores.sqlite.schema import connect
+from mcp_tasks_adapters.storing import StoreError
+from mcp_tasks_proto.lifecycle import Status
+from mcp_tasks_proto.records import TaskRecord
+from mcp_tasks_proto.wire.schema import record_from_json, record_to_json
+
+__all__ = ["Row", "Rows", "remains"]
+
+LAST_MS: Final = 2**63 - 1
+"""The latest expiry that a column can hold."""
+KEY_CHECK: Final = "key check"
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+class Row(NamedTuple):
+    """The columns that a record fills."""
+
+    task_id: str
+    version: int
+    owner: str
+    node: str | None
+    expires_at_ms: int | None
+    payload_bytes: int
+    record: str | bytes
+
+
+class Rows:
+    """Writes and reads rows, sealed where there are ``keys``."""
+
+    def __init__(self, keys: RecordKeys | None) -> None:
+        self._keys = keys
+
+    def row(self, record: TaskRecord) -> Row:
+        """Return a record as a row. Raises ``ValueError`` when it is not JSON."""
+        text: str | bytes = _encode(record_to_json(record))
+        if self._keys is not None:
+            text = self._keys.seal(str(text), _place(record.task_id, record.version))
+        expires_at_ms = record.expires_at_ms
+        return Row(
+            task_id=record.task_id,
+            version=record.version,
+            owner="" if record.principal is None else f"={record.principal}",
+            node=record.node,
+            expires_at_ms=None if expires_at_ms is None else min(expires_at_ms, LAST_MS),
+            payload_bytes=record.payload_bytes,
+            record=text,
+        )
+
+    def record(self, task_id: str, version: int, stored: str | bytes) -> TaskRecord:
+        """Return the record of a row. Raises ``ValueError`` when it cannot be read."""
+        if isinstance(stored, bytes):
+            if self._keys is None:
+                raise UnsealError("sealed, and there are no keys")
+            stored = self._keys.unseal(stored, _place(task_id, version))
+        return record_from_json(json.loads(stored))
+
+    def check_keys(self, path: Path) -> None:
+        """See to it that the keys are those of this file, or become so if it has none yet.
+
+        Raises :class:`~mcp_tasks_adapters.storing.StoreError`, or :class:`sqlite3.Error`.
+        """
+        connection = connect(path)
+        try:
+            found = connection.execute("SELECT sealed FROM seals WHERE place = ?", (KEY_CHECK,)).fetchone()
+            if found is not None:
+                self._check(found[0], path)
+            if self._keys is not None:
+                # Under the first key, so that the next one who opens it must have that.
+                sealed = self._keys.seal("", KEY_CHECK)
+                connection.execute("INSERT OR REPLACE INTO seals VALUES (?, ?)", (KEY_CHECK, sealed))
+        finally:
+            connection.close()
+
+    def _check(self, sealed: bytes, path: Path) -> None:
+        if self._keys is None:
+            raise StoreError(f"The records in {path} are sealed, and no keys were given.")
+        try:
+            self._keys.unseal(sealed, KEY_CHECK)
+        except UnsealError:
+            raise StoreError(f"The records in {path} are sealed under a key that was not given.") from None
+
+
+def remains(task_id: str, version: int, owner: str, expires_at_ms: int) -> TaskRecord:
+    """Return what is needed to remove an expired record: the rest of it is not even read (rule 6)."""
+    return TaskRecord(
+        task_id=task_id,
+        version=version,
+        principal=owner[1:] if owner else None,
+        tool="",
+        arguments=None,
+        client_capabilities={},
+        status=Status.FAILED,
+        created_at_ms=0,
+        last_updated_at_ms=0,
+        ttl_ms=expires_at_ms,
+    )
+
+
+def _place(task_id: str, version: int) -> str:
+    return f"{task_id} {version}"

@@ -1,0 +1,156 @@
+"""One transaction: requests in, outcomes out. Every request is one statement that compares and sets."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from typing import Final
+
+from attrs import define, field, frozen
+
+from mcp_tasks_adapters.stores.sqlite.rows import Row, Rows
+from mcp_tasks_adapters.stores.sqlite.schema import STEPS, version_of
+from mcp_tasks_proto.effects import Delete, Quota, Save
+from mcp_tasks_proto.inputs import SaveConflict, Saved, SaveFailed, SaveRefused
+
+__all__ = ["FencedError", "Outcome", "Request", "Transaction"]
+
+Outcome = Saved | SaveConflict | SaveRefused | SaveFailed
+
+REMOVALS_KEPT: Final = 20_000
+"""How many removals a watcher may be behind. Who is further behind finds the tasks gone when it asks."""
+
+# A new task has no number among the changes: nobody can be waiting for news of it.
+INSERT: Final = """
+    INSERT INTO tasks (task_id, version, owner, node, expires_at_ms, payload_bytes, record, writer)
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
+    WHERE (SELECT tasks FROM totals) < ?9
+        AND coalesce((SELECT tasks FROM owners WHERE owner = ?3), 0) < ?10
+        AND (SELECT payload_bytes FROM totals) + ?6 <= ?11
+    ON CONFLICT (task_id) DO NOTHING
+"""
+UPDATE: Final = """
+    UPDATE tasks SET version = ?2, node = ?4, expires_at_ms = ?5, payload_bytes = ?6, record = ?7, writer =
+    ?8, change = ?12 WHERE task_id = ?1 AND version = ?13
+        AND (SELECT tasks FROM totals) <= ?9
+        AND coalesce((SELECT tasks FROM owners WHERE owner = ?3), 0) <= ?10
+        AND (SELECT payload_bytes FROM totals) - payload_bytes + ?6 <= ?11
+"""
+DELETE: Final = "DELETE FROM tasks WHERE task_id = ? AND version = ?"
+NOTE_REMOVAL: Final = "INSERT INTO removals (change, writer, task_id) VALUES (?, ?, ?)"
+TRIM_REMOVALS: Final = "DELETE FROM removals WHERE change <= ?"
+CURRENT: Final = "SELECT version, record FROM tasks WHERE task_id = ?"
+USED: Final = "SELECT totals.tasks, coalesce(owners.tasks, 0) FROM totals LEFT JOIN owners ON owner = ?"
+LAST_CHANGE: Final = "SELECT change FROM totals"
+NOTE_CHANGE: Final = "UPDATE totals SET change = ?"
+NOTE_WRITE: Final = "UPDATE nodes SET writes = writes + 1 WHERE writer = ?"
+
+NO_QUOTA: Final = Quota(tasks=2**62, tasks_per_principal=2**62, task_bytes=2**62)
+
+_log = logging.getLogger("mcp_tasks_adapters")
+
+
+class FencedError(Exception):
+    """This node must not write to this file any more; the message says why."""
+
+
+@frozen
+class Request:
+    """What is asked for, with the row that it wants; a save without one cannot be written."""
+
+    effect: Save | Delete
+    row: Row | None
+
+
+@define(eq=False)
+class Transaction:
+    """A transaction that was begun on ``connection``. Whatever it raises, it has to be rolled back.
+
+    Raises :class:`sqlite3.Error`, and :class:`FencedError` when it is made.
+    """
+
+    connection: sqlite3.Connection
+    rows: Rows
+    writer: int
+    changed: bool = field(init=False, default=False)
+    """Whether there is anything to commit."""
+    _last_change: int = field(init=False, default=0)
+    _change: int = field(init=False, default=0)
+    _removed: bool = field(init=False, default=False)
+
+    def __attrs_post_init__(self) -> None:
+        if version_of(self.connection) != len(STEPS):
+            raise FencedError("the file was migrated by a later version of this package: start this one anew")
+        (self._last_change,) = self.connection.execute(LAST_CHANGE).fetchone()
+        self._change = self._last_change
+
+    def take(self, request: Request) -> Outcome:
+        """Carry out one request."""
+        outcome = self._take(request)
+        self.changed = self.changed or isinstance(outcome, Saved)
+        return outcome
+
+    def finish(self) -> None:
+        """Write down what the transaction was, before it is committed."""
+        if self.connection.execute(NOTE_WRITE, (self.writer,)).rowcount != 1:
+            raise FencedError("this node was taken for gone by the others: start it anew")
+        if self._change != self._last_change:
+            self.connection.execute(NOTE_CHANGE, (self._change,))
+        if self._removed:
+            self.connection.execute(TRIM_REMOVALS, (self._change - REMOVALS_KEPT,))
+
+    def _take(self, request: Request) -> Outcome:
+        effect, row = request.effect, request.row
+        if isinstance(effect, Delete):
+            return self._delete(effect)
+        if row is None:
+            return SaveFailed(effect.token)
+        quota = effect.quota or NO_QUOTA
+        values = (*row, self.writer, quota.tasks, quota.tasks_per_principal, quota.task_bytes)
+        if effect.expected_version is None:
+            cursor = self.connection.execute(INSERT, values)
+        else:
+            cursor = self.connection.execute(UPDATE, (*values, self._change + 1, effect.expected_version))
+            self._change += cursor.rowcount
+        return Saved(effect.token) if cursor.rowcount else self._not_saved(effect, row)
+
+    def _delete(self, delete: Delete) -> Outcome:
+        cursor = self.connection.execute(DELETE, (delete.task_id, delete.expected_version))
+        if not cursor.rowcount:
+            return self._conflict(delete, delete.task_id, self._current(delete.task_id))
+        self._change += 1
+        self._removed = True
+        self.connection.execute(NOTE_REMOVAL, (self._change, self.writer, delete.task_id))
+        return Saved(delete.token)
+
+    # -- why not -------------------------------------------------------------------------------------------
+
+    def _not_saved(self, save: Save, row: Row) -> Outcome:
+        current = self._current(row.task_id)
+        if (None if current is None else current[0]) != save.expected_version:
+            return self._conflict(save, row.task_id, current)
+        tasks, owned = self.connection.execute(USED, (row.owner,)).fetchone()
+        quota = save.quota or NO_QUOTA
+        more = int(current is None)
+        if tasks + more > quota.tasks:
+            return SaveRefused(save.token, "tasks")
+        if owned + more > quota.tasks_per_principal:
+            return SaveRefused(save.token, "tasks_per_principal")
+        return SaveRefused(save.token, "task_bytes")
+
+    def _conflict(
+        self, effect: Save | Delete, task_id: str, current: tuple[int, str | bytes] | None
+    ) -> Outcome:
+        if current is None:
+            return SaveConflict(effect.token, None)
+        try:
+            return SaveConflict(effect.token, self.rows.record(task_id, *current))
+        except ValueError as error:
+            _log.error("a stored record cannot be read: %s", type(error).__name__)
+            return SaveFailed(effect.token)
+
+    def _current(self, task_id: str) -> tuple[int, str | bytes] | None:
+        """Return the version and the record that a task has now."""
+        found: tuple[int, str | bytes] | None
+        found = self.connection.execute(CURRENT, (task_id,)).fetchone()
+        return found
