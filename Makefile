@@ -48,7 +48,7 @@ conformance: $(VENV)/all.stamp
 	$(BIN)/python tests/conformance/run.py
 
 bench: $(VENV)/all.stamp
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench $(BENCH_OPTIONS)
 
 docs: $(VENV)/all.stamp
 	$(BIN)/python -m docs.generate

@@ -32,13 +32,9 @@ class ResultCache:
         """
         if method not in CACHEABLE_METHODS:
             return None
-        key = _key(method, params)
-        until, data = self._kept.get(key, (now, b""))
-        if now < until:
-            found: dict[str, Any] = loads(data)
-            return found
-        self._kept.pop(key, None)
-        return None
+        until, data = self._kept.get(_key(method, params), (now, b""))
+        found: dict[str, Any] | None = loads(data) if now < until else None
+        return found
 
     def put(self, method: str, params: Mapping[str, Any], result: Mapping[str, Any], now: int) -> None:
         """Keep a result, if it is of a kind that can be kept and its server allows it."""

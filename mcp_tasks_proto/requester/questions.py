@@ -165,6 +165,7 @@ class Questions:
         if len(watch.submitted) > 1:
             watch.one_by_one = True
             watch.updating, watch.submitted = None, ()
-            return self.submit(watch)
-        watch.refused |= dict.fromkeys(watch.submitted, error)
-        return self.acknowledged(watch)
+            self.submit(watch)
+        else:
+            watch.refused |= dict.fromkeys(watch.submitted, error)
+            self.acknowledged(watch)

@@ -581,6 +581,10 @@ def test_time_is_unix_milliseconds(now: int) -> None:
         make_engine().handle(CallWanted(call=1, tool="render"), now=now)
 
 
+def test_time_may_begin_with_its_first_moment() -> None:
+    assert make_engine().handle(CallWanted(call=1, tool="render"), now=0).effects
+
+
 def test_time_does_not_go_back_and_a_refused_input_does_not_move_it() -> None:
     engine = make_engine(RequesterLimits(call_timeout_ms=1000))
     engine.handle(CallWanted(call=1, tool="render"), now=5_000)

@@ -10,6 +10,7 @@ from mcp_tasks_proto.requester import (
     Cancelled,
     Completed,
     Expired,
+    KeepReference,
     ObservationLost,
     Prompt,
     RequesterLimits,
@@ -282,7 +283,7 @@ def test_req7_nobody_is_asked_once_the_caller_has_cancelled() -> None:
     polled(host, asking("a", at=1, ttlMs=5_000_000))
     polled(host, asking("a", at=2, ttlMs=5_000_000))
     assert not host.of(Prompt)
-    assert host.references[call]["ttlMs"] == 5_000_000
+    assert [kept.reference["ttlMs"] for kept in host.of(KeepReference)] == [None, 5_000_000]
     assert host.references[call]["keys"] == {}
 
 
@@ -357,6 +358,21 @@ def test_req7_a_cancellation_that_is_refused_is_not_repeated(code: int, wait: bo
         assert isinstance(outcome(host, call), Expired)
     at_rest(host)
     assert len(host.sent("tasks/cancel")) == 1
+
+
+@pytest.mark.parametrize("know", [True, False], ids=["acknowledged", "refused"])
+@pytest.mark.parametrize("wait", [False, True])
+def test_lim3_a_cancellation_that_the_server_knows_of_takes_no_place(know: bool, wait: bool) -> None:
+    host = make_host(RequesterLimits(calls=1))
+    call = working(host)
+    host.cancel(call, wait=wait)
+    if know:
+        host.reply("tasks/cancel", ACK)
+    else:
+        host.refuse("tasks/cancel", -32602)
+    host.abandon(call)
+    host.call()
+    assert host.waiting("tools/call")
 
 
 def test_req2_a_cancellation_honours_retry_after() -> None:

@@ -638,6 +638,17 @@ def test_req5_a_poll_that_is_too_far_away_is_not_waited_for() -> None:
     assert not host.sent("tasks/get")
 
 
+def test_req5_a_poll_within_another_lifetime_is_waited_for() -> None:
+    host = make_host()
+    call = working(host, ttlMs=600_000, pollIntervalMs=400_000)
+    polled(host, got(at=1, ttlMs=600_000, pollIntervalMs=400_000))
+    host.advance(399_999)
+    assert call not in host.outcomes, "the time was over at 600 s, the hint allows a poll at 800 s"
+    host.advance(1)
+    host.reply("tasks/get", completed(at=2))
+    assert isinstance(outcome(host, call), Completed)
+
+
 def test_req5_expiry_and_deadline_at_the_same_moment_settle_once() -> None:
     host = make_host()
     call = host.call(deadline_ms=START + 60_000)

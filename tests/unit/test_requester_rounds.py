@@ -175,6 +175,13 @@ def test_req1_a_round_that_cannot_be_answered_is_the_servers_fault(result: dict[
     at_rest(host)
 
 
+def test_lim3_a_round_may_have_as_many_questions_as_the_limit_says() -> None:
+    host = make_host(RequesterLimits(ledger_keys=4))
+    host.call()
+    host.reply("tools/call", asks("a", "b", "c", "d"))
+    assert len(host.on_show) == 4
+
+
 def test_req4_an_elicitation_that_was_not_declared_is_cancelled() -> None:
     host = make_host(capabilities={"sampling": {}}, limits=None)
     call = host.call()

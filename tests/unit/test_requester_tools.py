@@ -484,6 +484,16 @@ def test_lim3_kept_results_are_bounded_and_the_oldest_makes_room() -> None:
     assert known() == [True, False, True]
 
 
+def test_lim3_a_result_that_came_twice_makes_room_for_nobody_else() -> None:
+    host = make_host(RequesterLimits(cached_results=2))
+    cached(host, "resources/read", {"contents": [], "ttlMs": 60_000}, {"uri": "a:1"})
+    for _ in range(2):
+        host.ask("resources/read", {"uri": "a:2"})
+    for _ in range(2):
+        host.reply("resources/read", {"contents": [], "ttlMs": 60_000})
+    assert host.ask("resources/read", {"uri": "a:1"}) in host.outcomes
+
+
 def test_caching_a_result_that_is_no_json_is_passed_on_and_not_kept() -> None:
     """A host's own parser may take more: NaN, or half of a surrogate pair."""
     host = make_host()

@@ -16,7 +16,7 @@ from mcp_tasks_proto.requester import (
     RequesterLimits,
     ResponseReceived,
 )
-from mcp_tasks_proto.testing import Pair, Passage, RequesterHost, ServerHost
+from mcp_tasks_proto.testing import Pair, Passage, ServerHost
 from tests.model.workshop import (
     START,
     Plan,
@@ -183,15 +183,36 @@ def test_nobody_may_answer() -> None:
     assert (key, "a") in pair.requester.on_show
 
 
-def test_a_server_may_do_no_work_and_nobody_need_be_asked() -> None:
-    made = make_pair(Workshop(Plan()))
-    pair = Pair(
-        requester=RequesterHost(engine=made.requester.engine), server=ServerHost(engine=made.server.engine)
+def test_a_server_may_do_no_work() -> None:
+    pair = make_pair(Workshop(Plan()))
+    idle = Pair(requester=make_requester(), server=ServerHost(engine=pair.server.engine))
+    key = call(idle)
+    idle.run(10_000)
+    assert key not in idle.requester.outcomes
+
+
+def test_there_may_be_nobody_to_ask() -> None:
+    workshop = Workshop(Plan(steps=((100, "ask"),)))
+    pair = make_pair(workshop)
+    lonely = Pair(
+        requester=make_requester(), server=ServerHost(engine=pair.server.engine), work=workshop.work
     )
-    key = pair.requester.call("render")
-    pair.see_to(pair.requester.effects)
-    pair.run(10_000)
-    assert key not in pair.requester.outcomes
+    key = call(lonely)
+    lonely.run(10_000)
+    assert (key, "a") in lonely.requester.on_show
+
+
+def test_both_engines_are_woken_at_their_deadlines() -> None:
+    """CAN.6: the server gives up on a worker that does not stop, and the requester polls all the while."""
+    pair = make_pair(Workshop(Plan(last_ms=10_000_000, obeys=False)), listen=False)
+    key = call(pair)
+    pair.run(500)
+    before = len(pair.requester.effects)
+    pair.requester.cancel(key, wait=True)
+    pair.see_to(pair.requester.effects[before:])
+    assert pair.settle(key, within_ms=70_000)
+    assert isinstance(outcome(pair, key), Cancelled)
+    assert pair.now - START > 60_000
 
 
 def test_a_server_that_shuts_down_ends_streams_gracefully() -> None:
