@@ -189,6 +189,10 @@ def leaves_out_too_much(store: DictStore, effect: Any) -> StoreInput:
     return answer
 
 
+def finds_nothing(store: DictStore, effect: Any) -> StoreInput:
+    return LoadFailed(effect.token) if isinstance(effect, FindExpired) else store.answer(effect)
+
+
 def takes_two_creations(store: DictStore, effect: Any) -> StoreInput:
     answer = store.answer(effect)
     lost = (
@@ -221,6 +225,7 @@ MISTAKES: dict[Wrong, str] = {
     finds_the_latest_first: "the_earliest_come_first_in_slices",
     tells_no_next_expiry: "a_changed_lifetime_counts",
     leaves_out_too_much: "what_is_found_says_when_it_expired",
+    finds_nothing: "some_never_expire",
 }
 
 
