@@ -74,7 +74,7 @@ class Limits:
 
     # -- connections (adapters) ---------------------------------------------------------------
     connections: int = _positive(1024)
-    """TCP connections open at once."""
+    """TCP connections open at once; fewer where the process may not open so many files."""
     header_bytes: int = _positive(64 * 1024)
     """An HTTP head: request line and headers."""
     header_timeout_ms: int = _positive(10_000)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+os.environ["MCP_TASKS_STORE"] = "memory:"
+"""For every server that a test starts and does not tell where to keep tasks."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

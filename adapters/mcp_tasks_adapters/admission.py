@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Admission", "Refusal"]
 
-_Answers = tuple[Any, Any] | Exception
+_Answers = tuple[Any, Any] | BaseException
 """What ``principal=`` and ``enabled=`` say, or what one of them raised."""
 
 _log = logging.getLogger("mcp_tasks_adapters")
@@ -50,7 +50,7 @@ class _Visitor:
     enabled: Any
     errand: Errand[_Answers] | None = None
     answers: _Answers | None = None
-    """What the functions said, or how they failed; ``None`` also where nobody waits any more."""
+    """What the functions said, or how they failed; ``None`` also where they were cancelled."""
     known: bool = False
     """Whether the functions have nothing more to say."""
 
@@ -82,7 +82,9 @@ class Admission:
                 principal = server.principal(facts)
             if server.enabled is not None:
                 enabled = server.enabled(facts)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             _discard(principal)
             self._turn_away(received, error)
             return
@@ -116,7 +118,7 @@ class Admission:
         self._visitors[visitor.received.exchange] = visitor
         if connection is not None:
             self._queues.setdefault(connection, deque()).append(visitor)
-        run = partial(_answers, visitor.principal, visitor.enabled)
+        run = partial(_answers, visitor.principal, visitor.enabled, self._loop.cancelled)
         visitor.errand = Errand(self._loop, run, partial(self._answered, visitor))
 
     def _answered(self, visitor: _Visitor, answers: _Answers | None) -> None:
@@ -138,8 +140,9 @@ class Admission:
             return  # nobody waits for it any more
         if isinstance(visitor.answers, tuple):
             self._let_in(visitor.received, *visitor.answers)
-        elif visitor.answers is not None:
-            self._turn_away(visitor.received, visitor.answers)
+        else:
+            cancelled = RuntimeError("cancelled, and not from here")
+            self._turn_away(visitor.received, visitor.answers or cancelled)
 
     def _let_in(self, received: MessageReceived, principal: Any, enabled: Any) -> None:
         if not isinstance(principal, str | None) or not isinstance(enabled, bool):
@@ -147,7 +150,7 @@ class Admission:
             return
         self._admit(evolve(received, principal=principal, tasks_enabled=enabled))
 
-    def _turn_away(self, received: MessageReceived, error: Exception) -> None:
+    def _turn_away(self, received: MessageReceived, error: BaseException) -> None:
         if isinstance(error, Unauthorized):
             headers = (
                 () if error.www_authenticate is None else (("www-authenticate", error.www_authenticate),)
@@ -159,14 +162,16 @@ class Admission:
         self._refuse(received, failed, failed.http_status)
 
 
-async def _answers(principal: Any, enabled: Any) -> _Answers:
+async def _answers(principal: Any, enabled: Any, cancelled: type[BaseException]) -> _Answers:
     """Return what the functions say, or how they fail."""
     try:
         return (
             await principal if inspect.isawaitable(principal) else principal,
             await enabled if inspect.isawaitable(enabled) else enabled,
         )
-    except Exception as error:
+    except (cancelled, KeyboardInterrupt):
+        raise
+    except BaseException as error:
         return error
 
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from functools import partial
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from attrs import define, field, frozen
 
@@ -73,7 +73,20 @@ from mcp_tasks_proto.inputs import (
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.wire.jsonrpc import Notification, Response, error_message, parse_message
 
-__all__ = ["Channel", "Driver", "Event", "Job", "Loop", "RequestFacts", "Store", "StoreEffect"]
+__all__ = [
+    "LAST_WORDS_SECONDS",
+    "Channel",
+    "Driver",
+    "Event",
+    "Job",
+    "Loop",
+    "RequestFacts",
+    "Store",
+    "StoreEffect",
+]
+
+LAST_WORDS_SECONDS: Final = 0.5
+"""How long the answers of :meth:`Driver.stop_calls` may take to leave."""
 
 _log = logging.getLogger("mcp_tasks_adapters")
 
@@ -99,6 +112,10 @@ class Job(Protocol):
 
 class Loop(LoopThread, Protocol):
     """What the driver needs of an event loop."""
+
+    @property
+    def cancelled(self) -> type[BaseException]:
+        """What is raised in a job that is cancelled."""
 
     def now_ms(self) -> int:
         """Unix milliseconds."""
@@ -256,15 +273,22 @@ class Driver:
         """End the listen streams gracefully and refuse new requests."""
         self.feed(ShutdownStarted())
 
-    def stop_work(self) -> None:
-        """Cancel every handler and worker; called when the loop is about to end."""
+    def stop_calls(self) -> None:
+        """Cancel every handler; whoever waits for one is told that the server stops.
+
+        For the end of the time that :meth:`shutdown` leaves them, while they still can be told.
+        """
         self._stopping = True
-        self._unwatch_tools()
         if self._admission is not None:
             self._admission.cancel_all()
         for exchange, call in list(self._calls.items()):
             if call.offer is None:
                 self._call_ended(exchange, _stopping())
+
+    def stop_work(self) -> None:
+        """Cancel every handler and worker; called when the loop is about to end."""
+        self.stop_calls()
+        self._unwatch_tools()
         for worker in list(self._workers.values()):
             self._stop_worker(worker, record_gone=False)
 
@@ -317,6 +341,9 @@ class Driver:
                 self._drop_call(fact.exchange)
                 failed = internal_error("the handler's answer cannot be sent")
                 self.feed(CallFailed(fact.exchange, failed))
+            case WorkCompleted() | WorkFailed():
+                failed = internal_error("the worker's result cannot be kept")
+                self.feed(WorkFailed(task_id=fact.task_id, token=fact.token, error=failed))
             case WorkProgressed() | WorkAskedInput() if isinstance(fact.token, Report):
                 fact.token.settle("the engine cannot take it")
 
@@ -361,11 +388,13 @@ class Driver:
             self.feed(CallFailed(start.exchange, invalid_params(f"unknown tool: {start.tool}")))
             return
         call = ToolCall(start, self._notify)
-        self._start_call(start.exchange, _Call(tool, call.arguments), partial(run_tool, tool, call))
+        run = partial(run_tool, tool, call, self._loop.cancelled)
+        self._start_call(start.exchange, _Call(tool, call.arguments), run)
 
     def _forward(self, forward: Forward) -> None:
         request = Request(forward, self._notify)
-        run = partial(run_request, self._handlers[forward.method], request, forward.method)
+        handler, method = self._handlers[forward.method], forward.method
+        run = partial(run_request, handler, request, method, self._loop.cancelled)
         self._start_call(forward.exchange, _Call(), run)
 
     def _start_call(self, exchange: Hashable, call: _Call, run: Callable[[], Awaitable[Outcome]]) -> None:
@@ -423,7 +452,7 @@ class Driver:
             return
         context = TaskContext(start.task_id, call.arguments, feed=self.feed, loop=self._loop)
         worker = self._workers[start.task_id] = _Worker(context)
-        run = partial(run_work, call.tool, call.offer.run, context)
+        run = partial(run_work, call.tool, call.offer.run, context, self._loop.cancelled)
         worker.errand = Errand(self._loop, run, partial(self._work_ended, start.task_id))
 
     def _work_ended(self, task_id: str, ending: Ending | None) -> None:

@@ -258,6 +258,8 @@ class HttpConnection:
         elif b"transfer-encoding" in names and (b"content-length" in names or request.http_version < b"1.1"):
             # Two ways to read where the body ends is how requests are smuggled.
             self._refuse_broken(HTTPStatus.BAD_REQUEST)
+        elif not request.http_version.startswith(b"1."):  # such as what opens a connection of HTTP/2
+            self._refuse_broken(HTTPStatus.BAD_REQUEST)
         else:
             self._head = self._endpoint.check(request.method, request.target, headers)
             if isinstance(self._head, Refusal) and (

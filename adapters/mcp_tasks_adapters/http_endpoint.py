@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from attrs import define, evolve
 
@@ -21,10 +21,22 @@ from mcp_tasks_proto.wire.http import (
 )
 from mcp_tasks_proto.wire.jsonrpc import decode, encode_checked, error_message
 
-__all__ = ["Headers", "HttpEndpoint", "endpoint_policy", "endpoint_url", "over_limit", "response_parts"]
+__all__ = [
+    "OTHER_FILES",
+    "Headers",
+    "HttpEndpoint",
+    "endpoint_policy",
+    "endpoint_url",
+    "most_connections",
+    "over_limit",
+    "response_parts",
+]
 
 Headers = tuple[tuple[str, str], ...]
 """Response headers: names in lower case, and values."""
+
+OTHER_FILES: Final = 64
+"""Files that a server needs beside those of its connections: its store's, its tools'."""
 
 
 @define(eq=False, kw_only=True)
@@ -89,3 +101,18 @@ def endpoint_url(address: tuple[Any, ...], path: str) -> str:
     """Return the URL of an endpoint on a listening socket with this address (IPv4 or IPv6)."""
     host, port = address[:2]
     return f"http://[{host}]:{port}{path}" if ":" in host else f"http://{host}:{port}{path}"
+
+
+def most_connections(limits: Limits) -> int:
+    """Return how many connections to hold: ``Limits.connections``, or what the process can (LIM.3).
+
+    Out of files, it could not even tell a client that it is busy.
+    """
+    try:
+        from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
+    except ImportError:  # on Windows there is no such bound
+        return limits.connections
+    files, _ = getrlimit(RLIMIT_NOFILE)
+    if files == RLIM_INFINITY:
+        return limits.connections
+    return min(limits.connections, max(1, files - OTHER_FILES))

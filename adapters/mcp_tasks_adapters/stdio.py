@@ -192,6 +192,7 @@ class StdioPump:
         self._run_on_loop = run_on_loop
         self._input_ended = input_ended
         self._settled = settled
+        self._patience_ms = limits.shutdown_grace_ms
         self._closed = False
         self._connection = StdioConnection(driver, limits, output_ready=self._flush, settled=settled)
         self._may_read = Semaphore(1)
@@ -274,22 +275,34 @@ class StdioPump:
             view = memoryview(data)
             try:
                 while view:
-                    if not self._ready(self._stdout, read=False):
-                        return
+                    while not self._ready(self._stdout, read=False, patience_ms=self._patience_ms):
+                        if self._closed or self._hung_up():
+                            self._tell(self._lost)
+                            return
                     view = view[os.write(self._stdout, view[:WRITE_BYTES]) :]
             except OSError:
                 self._tell(self._lost)
                 return
             self._tell(self._wrote)
 
-    def _ready(self, file: int, *, read: bool) -> bool:
-        """Wait until ``file`` can be read or written; false: there is no more need."""
+    def _ready(self, file: int, *, read: bool, patience_ms: int | None = None) -> bool:
+        """Wait until ``file`` can be read or written; false: there is no more need, or no more patience."""
         if not INTERRUPTIBLE:
             return not self._closed
         poller = select.poll()
         poller.register(file, select.POLLIN if read else select.POLLOUT)
         poller.register(self._stopped, select.POLLIN)
-        return all(ready != self._stopped for ready, _ in poller.poll())
+        ready = [one for one, _ in poller.poll(patience_ms)]
+        return file in ready and self._stopped not in ready
+
+    def _hung_up(self) -> bool:
+        """Whether the client has closed stdin, read to its end or not.
+
+        While it takes no output its input is not read, so nobody else would notice.
+        """
+        poller = select.poll()
+        poller.register(self._stdin, 0)
+        return bool(poller.poll(0))
 
     def _tell(self, function: Callable[..., None], *arguments: object) -> None:
         with suppress(RuntimeError):  # the loop has ended

@@ -38,6 +38,7 @@ from mcp_tasks_proto.errors import LocalProtocolError, internal_error, limit_rea
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.server.operations import (
+    AnswerTask,
     CreateTask,
     Decision,
     ElapseGrace,
@@ -54,6 +55,9 @@ __all__ = ["Tasks"]
 FIRST_RETRY_MS: Final = 250
 LAST_RETRY_MS: Final = 30_000
 """A report that meets a failing store is tried again after the first, then ever longer, up to the last."""
+
+ANY_NUMBER: Final = 2**62
+"""More tasks than any store has, and small enough for the integers of all of them."""
 
 STORE_DOWN: Final = "the task store did not answer"
 
@@ -96,6 +100,9 @@ class Tasks:
     _workers: dict[str, _Worker] = field(init=False, factory=dict)
     _creations: int = field(init=False, default=0)
     _quota: Quota = field(init=False)
+    """For new tasks."""
+    _answer_quota: Quota = field(init=False)
+    """For answers: what peers may pile up in the tasks there are."""
 
     def __attrs_post_init__(self) -> None:
         limits = self.limits
@@ -103,6 +110,9 @@ class Tasks:
             tasks=limits.tasks,
             tasks_per_principal=limits.tasks_per_principal,
             task_bytes=limits.task_bytes,
+        )
+        self._answer_quota = Quota(
+            tasks=ANY_NUMBER, tasks_per_principal=ANY_NUMBER, task_bytes=limits.task_bytes
         )
         # Records may have expired before this engine was made: look once, as soon as there is a time.
         self._sweeping = Sweeping(self.timers)
@@ -156,7 +166,11 @@ class Tasks:
     def refused(self, token: Hashable, limit: str) -> None:
         """The store is full (TTL.2)."""
         question = self._questions.get(token)
-        if question is None or not isinstance(question.operation, CreateTask):
+        if (
+            question is None
+            or question.decision is None
+            or not isinstance(question.operation, (CreateTask, AnswerTask))
+        ):
             raise LocalProtocolError("SaveRefused carries the token of an outstanding Save with a quota")
         del self._questions[token]
         self._conclude(question.operation, Decision(error=limit_reached(limit)))
@@ -178,8 +192,7 @@ class Tasks:
             self.out.append(Delete(record.task_id, record.version, token))
         elif decision.after is not None:
             token = self._ask(question, decision)
-            version, quota = (None, self._quota) if record is None else (record.version, None)
-            self.out.append(Save(decision.after, version, token, quota))
+            self.out.append(self._save(operation, record, decision.after, token))
         else:
             self._conclude(operation, decision)
 
@@ -203,6 +216,14 @@ class Tasks:
             delay = min(FIRST_RETRY_MS << min(question.failures, 16), LAST_RETRY_MS)
             question.failures += 1
             self.timers.set(question, self.now + delay)
+
+    def _save(
+        self, operation: Operation, before: TaskRecord | None, after: TaskRecord, token: Hashable
+    ) -> Save:
+        if before is None:
+            return Save(after, None, token, self._quota)
+        quota = self._answer_quota if isinstance(operation, AnswerTask) else None
+        return Save(after, before.version, token, quota)
 
     def _ask(self, question: _Question, decision: Decision | None) -> int:
         question.decision = decision

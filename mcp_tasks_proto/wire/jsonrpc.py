@@ -32,6 +32,7 @@ __all__ = [
     "Request",
     "Response",
     "decode",
+    "deeper_than",
     "encode",
     "encode_checked",
     "error_message",
@@ -76,7 +77,7 @@ def decode(data: bytes | bytearray | memoryview, limits: Limits) -> Any:
     if end != len(text) and text[end:].strip(_WHITESPACE):
         raise _unreadable(f"more than one JSON value, the second at character {end}")
     # No text is nested deeper than it has opening brackets: most messages need no closer look.
-    if text.count("{") + text.count("[") > limits.message_depth and _deeper_than(value, limits.message_depth):
+    if text.count("{") + text.count("[") > limits.message_depth and deeper_than(value, limits.message_depth):
         raise _too_deep(limits)
     if "\\u" in text and (paired := next(_PAIRED_ESCAPES.finditer(text)).end()) != len(text):
         raise _unreadable(f"a lone surrogate at character {paired}")
@@ -118,9 +119,9 @@ def _refuse_constant(_: str) -> NoReturn:
     raise _unreadable("NaN and Infinity are not JSON")
 
 
-def _deeper_than(value: Any, depth: int) -> bool:
-    """Whether arrays and objects in ``value`` are nested more than ``depth`` levels."""
-    level = [value]
+def deeper_than(value: Any, depth: int) -> bool:
+    """Whether arrays and objects in ``value``, a JSON value, are nested more than ``depth`` levels."""
+    level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(depth):
         level = [
             child

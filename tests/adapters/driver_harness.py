@@ -82,6 +82,8 @@ class Exchange:
 class TrioLoop:
     """A nursery as a driver sees it."""
 
+    cancelled = trio.Cancelled
+
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
         self.now = 1_700_000_000_000
@@ -129,6 +131,8 @@ class TrioLoop:
 
 class AsyncioLoop:
     """A task group as a driver sees it."""
+
+    cancelled = asyncio.CancelledError
 
     def __init__(self, group: asyncio.TaskGroup) -> None:
         self._group = group

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +17,9 @@ from mcp_tasks_adapters import (
 
 from tests.adapters.driver_harness import (
     World,
+    WorldTest,
     leftovers,
+    on_asyncio,
     on_both_loops,
     on_trio,
     served,
@@ -138,6 +142,32 @@ def test_a_function_that_fails_lets_nobody_in(where: str, answer: Any, later: bo
         exchange = await world.ask("tools/list")
         assert exchange.error["code"] == -32603
         assert "database" not in exchange.error["message"]
+        assert leftovers(driver) == {}
+
+    check()
+
+
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, asyncio.CancelledError])
+@pytest.mark.parametrize("on_loop", [on_trio, on_asyncio])
+def test_whatever_a_function_raises_only_its_caller_hears_of_it(
+    on_loop: Callable[[WorldTest], Callable[[], None]], kind: type[BaseException], later: bool
+) -> None:
+    """LIM.3: it may not end the server. A cancellation that nobody asked for is one more way to fail."""
+
+    @on_loop
+    async def check(world: World) -> None:
+        def function(facts: RequestFacts) -> Any:
+            raise kind
+
+        async def function_later(facts: RequestFacts) -> Any:
+            return function(facts)
+
+        driver = world.serve(owned(function_later if later else function))
+        for connection in (None, "pipe"):
+            exchange = await world.ask("tools/list", connection=connection)
+            assert exchange.error["code"] == -32603
+        assert world.loop.jobs == 0
         assert leftovers(driver) == {}
 
     check()

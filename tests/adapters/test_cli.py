@@ -39,7 +39,7 @@ METADATA: Final = {
 
 AUTHORS_FILE: Final = textwrap.dedent(
     """
-    import sys, time
+    import sys, threading, time
     from mcp_tasks_adapters.toolkit import Server, elicit
 
     server = Server("test", version="1")
@@ -51,6 +51,11 @@ AUTHORS_FILE: Final = textwrap.dedent(
         async def run(task):
             await task.request_input({"never": elicit(message="Wait.")})
         return call.task(run)
+
+    @server.tool()
+    async def linger(call):
+        threading.Thread(target=time.sleep, args=(3600,)).start()
+        return "left a thread behind"
 
     @server.tool()
     async def block(call):
@@ -277,6 +282,16 @@ def test_serves_stdio_until_its_input_ends(loop: str, authors_file: Path) -> Non
     assert (ran.returncode, ran.stderr) == (0, "imported\n")
     [answer] = map(json.loads, ran.stdout.splitlines())
     assert answer["result"]["resultType"] == "task"
+
+
+@both_loops
+def test_stdio_ends_without_a_tool_that_does_not_stop(loop: str, authors_file: Path) -> None:
+    """STD.1: no signal is needed; a client may know of no other way to end its server."""
+    message = json.dumps(request("tools/call", {"name": "linger"}))
+    ran = run("serve", f"{authors_file}:server", "--stdio", "--loop", loop, stdin=f"{message}\n")
+    assert ran.returncode == 1
+    assert ran.stderr == "imported\nA tool did not stop when told to; ending without it.\n"
+    assert json.loads(ran.stdout)["result"]["content"][0]["text"] == "left a thread behind"
 
 
 @both_loops

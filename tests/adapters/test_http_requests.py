@@ -230,9 +230,23 @@ def test_a_length_that_is_not_one_number_is_a_bad_request(client: Client, length
         b"POST /mcp HTTP/1.1\r\nHost: a\r\nName: a\x00b\r\n\r\n",
         b"POST /mcp HTTP/1.1\r\nHost : a\r\n\r\n",
         b"POST /mcp HTTP/9\r\nHost: a\r\n\r\n",
+        b"POST /mcp HTTP/3.0\r\nHost: localhost\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"POST  /mcp HTTP/1.1\r\nHost: a\r\n\r\n",
     ],
-    ids=["tls", "no request", "no host", "two hosts", "name", "value", "space", "version", "spaces"],
+    ids=[
+        "tls",
+        "no request",
+        "no host",
+        "two hosts",
+        "name",
+        "value",
+        "space",
+        "version",
+        "later",
+        "http/2",
+        "spaces",
+    ],
 )
 def test_what_is_not_http_is_a_bad_request(server: Running, client: Client, data: bytes) -> None:
     client.send(data)

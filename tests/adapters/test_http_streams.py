@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from mcp_tasks_adapters.http_endpoint import OTHER_FILES
 from mcp_tasks_adapters.toolkit import Limits
 
 from tests.adapters.http_harness import LOOPS, Client, Running, call, message, passes, post, running
@@ -230,6 +231,30 @@ def test_too_many_connections_are_turned_away(loop: str) -> None:
         assert await_status(server, 200)
 
 
+def test_a_server_holds_no_more_connections_than_its_process_has_files_for(
+    loop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LIM.3: out of files it could not even say that it is busy."""
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (OTHER_FILES + 1, resource.RLIM_INFINITY))
+    with running(loop) as server, server.connect() as first:
+        assert first.ask(call("echo", text="1")).status == 200
+        with server.connect() as second:
+            assert second.response().status == 503
+        assert first.ask(call("echo", text="1")).status == 200
+
+
+def test_a_refused_client_may_go_without_a_word(loop: str, caplog: pytest.LogCaptureFixture) -> None:
+    """LIM.3: in the midst of its refusal, and that is no trouble for anybody; nor is it news for a log."""
+    with running(loop) as server, server.connect() as first:
+        for _ in range(100):
+            with server.connect() as client:
+                client.send(post(message("server/discover")) + b"nonsense\r\n\r\n")
+                assert client.socket.recv(65536)
+        assert first.ask(call("echo", text="1")).status == 200
+    assert caplog.records == []
+
+
 def test_a_client_that_does_not_read_is_dropped(loop: str) -> None:
     """LIM.3: a large result that nobody takes is not kept for long, and meanwhile others are served."""
     limits = Limits(write_timeout_ms=200)
@@ -344,7 +369,7 @@ def test_requests_under_way_may_still_be_answered(server: Running, client: Clien
     server.join()
 
 
-def test_requests_that_take_too_long_are_cut_off(loop: str) -> None:
+def test_requests_that_take_too_long_are_cut_off_with_a_word(loop: str) -> None:
     limits = Limits(shutdown_grace_ms=50)
     with running(loop, limits=limits) as server, server.connect() as client, server.connect() as slow:
         client.send(post(call("wait")))
@@ -352,8 +377,24 @@ def test_requests_that_take_too_long_are_cut_off(loop: str) -> None:
         assert passes(server.tools.started)
         server.stop()
         assert passes(server.tools.cancelled)
+        response = client.response()
+        assert response.json["error"]["data"] == {"reason": "shutting_down"}
+        assert response.closes
         assert client.at_end()
         assert slow.at_end()
+
+
+def test_a_stream_that_takes_too_long_is_cut_off_with_a_word(loop: str) -> None:
+    with running(loop, limits=Limits(shutdown_grace_ms=50)) as server, server.connect() as client:
+        client.send(post(call("count", to=1, wait=True, id="held")))
+        status, _ = client.head()
+        assert status == 200
+        assert client.event()["method"] == "notifications/progress"
+        server.stop()
+        last = client.event()
+        assert (last["id"], last["error"]["data"]) == ("held", {"reason": "shutting_down"})
+        client.end_of_stream()
+        assert client.at_end()
 
 
 def test_a_request_that_comes_in_during_the_shutdown_is_refused(server: Running, client: Client) -> None:

@@ -253,7 +253,17 @@ async def test_a_shutdown_waits_no_longer_than_its_grace(world: World) -> None:
     await trio.testing.wait_all_tasks_blocked()
     assert await elapsed(world.close()) == 3
     assert world.cancelled.is_set()
-    assert await caller.rest() == b""
+    assert isinstance(await caller.event(), h11.Response)
+    assert b'"shutting_down"' in (await caller.event()).data
+
+
+@virtual_time
+async def test_a_peer_that_takes_no_last_words_is_left(world: World) -> None:
+    ours, theirs = trio.testing.lockstep_stream_pair()
+    world.nursery.start_soon(world.http.serve_stream, theirs)
+    await ours.send_all(post(call("wait", seconds=100_000)))
+    await trio.testing.wait_all_tasks_blocked()
+    assert await elapsed(world.close()) == 3.5
 
 
 @virtual_time

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Event
 
 import pytest
 from mcp_tasks_adapters.stores.sqlite import SqliteStore, schema, writing
@@ -113,6 +114,17 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(path: Path, monkeypatch: py
         assert bench.load() == record()
 
 
+def test_a_later_version_that_was_faster_is_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log_ahead = schema._log_ahead
+
+    def outrun(connection: sqlite3.Connection, path: Path) -> None:
+        log_ahead(connection, path)
+        run(path, f"PRAGMA application_id = {schema.APPLICATION_ID}", "PRAGMA user_version = 999")
+
+    monkeypatch.setattr(schema, "_log_ahead", outrun)
+    assert "later version" in refusal(path)
+
+
 def test_a_node_whose_file_was_migrated_by_a_later_version_writes_no_more(path: Path) -> None:
     with opened(sqlite_store(path)) as bench, logged() as lines:
         bench.saved(record())
@@ -174,6 +186,54 @@ def test_nobody_is_told_before_it_is_known_what_became_of_a_commit(
         bench.saved(record("later"))
         pending.append("after")
         bench.saved(record("last"))
+
+
+@pytest.mark.parametrize("ends", ["comes back", "is closed"])
+def test_as_long_as_that_cannot_be_found_out_nobody_is_told(
+    path: Path, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    faults: list[str] = []
+    unreachable = Event()
+    connect = schema.connect
+
+    def sometimes(path: Path) -> Doubtful:
+        if unreachable.is_set():
+            raise sqlite3.OperationalError("disk I/O error")
+        return Doubtful(connect(path), faults)
+
+    monkeypatch.setattr(writing, "connect", sometimes)
+    with opened(sqlite_store(path)) as bench, logged() as lines:
+        faults.append("after")
+        unreachable.set()
+        answers = bench.start([Save(record(), None, 1)])
+        bench.until(lambda: bool(lines))
+        assert bench.load() == record(), "others see it already"
+        assert answers == []
+        if ends == "comes back":
+            unreachable.clear()
+            bench.until(lambda: bool(answers))
+            assert answers == [Saved(1)]
+        else:
+            bench.close()
+            assert answers == []
+
+
+def test_every_commit_is_synced_to_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 1. What SQLite makes of it no test can see without pulling the plug."""
+    made: list[sqlite3.Connection] = []
+    connect = schema.connect
+
+    def noted(path: Path) -> sqlite3.Connection:
+        made.append(connect(path))
+        return made[-1]
+
+    monkeypatch.setattr(writing, "connect", noted)
+    with opened(sqlite_store(path)) as bench:
+        bench.saved(record())
+        full, log = (
+            made[-1].execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "journal_mode")
+        )
+    assert (full, log) == (2, "wal")
 
 
 # -- trouble while it is open -----------------------------------------------------------------------------

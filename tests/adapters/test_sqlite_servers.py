@@ -12,9 +12,11 @@ import pytest
 import trio
 from attrs import define, evolve, field
 from mcp_tasks_adapters import asyncio_h11, trio_h11
+from mcp_tasks_adapters.asyncio_h11.loop import AsyncioThread
 from mcp_tasks_adapters.driver import Driver, Event, RequestFacts, Store
-from mcp_tasks_adapters.storing import StoreError
+from mcp_tasks_adapters.storing import LoopThread, StoreError
 from mcp_tasks_adapters.toolkit import Limits, Server, TaskContext, ToolCall, elicit, text
+from mcp_tasks_adapters.trio_h11.loop import TrioThread
 
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.testing.messages import request
@@ -68,6 +70,9 @@ class Loop:
         if self._trio:
             return trio_h11.open_driver(server, store)
         return asyncio_h11.open_driver(server, store)
+
+    def thread(self) -> LoopThread:
+        return TrioThread() if self._trio else AsyncioThread()
 
     def event(self) -> Event:
         return trio.Event() if self._trio else asyncio.Event()
@@ -264,6 +269,17 @@ def test_life2_what_a_node_left_behind_fails_and_says_why(loop: Loop, path: Path
 FIRST: TaskRecord = record("task-one-0123456789abcdef", ttl_ms=None)
 ASKED_TO_CANCEL: TaskRecord = record("task-two-0123456789abcdef", ttl_ms=None, cancel_requested_at_ms=5)
 LEFT = {one.task_id: one for one in (FIRST, ASKED_TO_CANCEL)}
+
+
+@both_loops
+def test_what_a_thread_says_after_the_end_of_the_loop_is_lost_without_a_sound(loop: Loop) -> None:
+    threads: list[LoopThread] = []
+
+    async def main() -> None:
+        threads.append(loop.thread())
+
+    loop.run(main)
+    threads[0].post(lambda: pytest.fail("there is no loop any more"))
 
 
 @both_loops

@@ -284,6 +284,7 @@ def test_what_takes_too_long_is_cancelled(loop: str) -> None:
         peer.send(call("wait"))
         assert passes(peer.tools.started)
         peer.end()
+        assert peer.receive()["error"]["data"] == {"reason": "shutting_down"}
         assert peer.receive() is None
         assert passes(peer.tools.cancelled)
 
@@ -328,6 +329,16 @@ def test_a_client_that_stops_reading_is_gone(loop: str) -> None:
         peer.from_server.close()
         peer.send(message("server/discover"))
         assert passes(peer.tools.cancelled)
+        peer.join()
+
+
+def test_a_client_that_reads_nothing_may_still_leave(loop: str) -> None:
+    """STD.1: while it takes no output its input is not read, and the end of that has to be seen."""
+    with serving(loop, limits=Limits(shutdown_grace_ms=50)) as peer:
+        peer.send(call("large", size=4_000_000, id=1))
+        assert peer.from_server.read(1) == b"{"
+        peer.send(call("echo", text="x", id=2))  # the last that is read
+        peer.end()
         peer.join()
 
 

@@ -20,6 +20,7 @@ from mcp_tasks_adapters import (
     structured,
     text,
 )
+from mcp_tasks_adapters.toolkit.schemas import Schema
 
 from tests.adapters.driver_harness import (
     ELICITATION,
@@ -255,6 +256,52 @@ async def test_the_dialect_is_the_one_the_schema_names(world: World) -> None:
     assert texts((await world.call("old", {"pair": ["1"]})).result) == ["ran"]
     assert (await world.call("new", {"a": 1})).result["isError"] is True
     assert texts((await world.call("new", {"a": 1, "b": 1})).result) == ["ran"]
+
+
+UNIQUE = {"type": "object", "properties": {"them": {"uniqueItems": True}, "inner": {"$ref": "#"}}}
+
+
+@pytest.mark.parametrize(
+    ("items", "unique"),
+    [
+        ([], True),
+        ([1, 2, "1", True, None, "true", "null"], True),
+        ([1, 1.0], False),
+        ([0, -0.0], False),
+        ([1, True], True),
+        ([[1], [True], [1.0]], False),
+        ([{"a": 1, "b": [0]}, {"b": [0], "a": 1.0}], False),
+        ([{"a": 1}, {"a": "1"}, {"b": 1}, {}], True),
+        ("aa", True),
+    ],
+)
+def test_items_are_unique_as_json_has_it(items: Any, unique: bool) -> None:
+    schema = Schema(UNIQUE, owner="test")
+    assert schema.problem({"them": items}, "arguments") == (
+        None if unique else "arguments.them: has non-unique elements"
+    )
+
+
+@pytest.mark.parametrize("dialect", [{}, {"$schema": "https://json-schema.org/draft/2020-12/schema"}])
+def test_many_items_are_found_unique_in_reasonable_time(dialect: dict[str, Any]) -> None:
+    """LIM.3: comparing each with each other would take hours, in which nobody else is served."""
+    schema = Schema({**UNIQUE, **dialect}, owner="test")
+    items = [{"number": number} for number in range(20_000)]
+    assert schema.problem({"them": items}, "arguments") is None
+    assert schema.problem({"inner": {"them": items}}, "arguments") is None
+    colliding = [number * (2**61 - 1) for number in range(20_000)]
+    assert schema.problem({"them": colliding}, "arguments") is None
+
+
+@on_trio
+async def test_a_number_too_large_to_be_checked_is_the_callers_error(world: World) -> None:
+    schema = {"type": "object", "properties": {"price": {"multipleOf": 0.01}}}
+    world.serve(served(nothing, input_schema=schema))
+    with logged() as lines:
+        result = (await world.call("tool", {"price": 10**400})).result
+    assert result["isError"] is True
+    assert "too large" in texts(result)[0]
+    assert lines == []
 
 
 @on_trio

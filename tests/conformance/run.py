@@ -257,7 +257,7 @@ def serving(loop: str, problems: list[str]) -> Iterator[str]:
     log = WORK / "results" / loop / "server.log"
     log.parent.mkdir(parents=True)
     serve = [sys.executable, "-m", "mcp_tasks_adapters.cli", "serve", FIXTURE]
-    command = [*serve, "--loop", loop, "--port", "0"]
+    command = [*serve, "--loop", loop, "--port", "0", "--store", "memory:"]
     with log.open("w") as errors:
         server = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.DEVNULL, stderr=errors, start_new_session=True

@@ -396,6 +396,16 @@ def test_sub4_a_stream_that_dies_with_a_poll_in_flight_sends_no_second_one() -> 
     assert host.engine.next_poll(1) == host.now + HINT
 
 
+def test_req2_the_end_of_a_stream_brings_no_poll_before_the_hint_allows_it() -> None:
+    host = make_host(listen=True)
+    listening(host)
+    host.advance(HINT)
+    host.reply("tasks/get", got(at=1))
+    host.advance(1_000)
+    host.fail(LISTEN)
+    assert host.engine.next_poll(1) == host.now - 1_000 - 20 + HINT
+
+
 def test_sub4_streams_that_die_at_once_are_opened_ever_more_slowly() -> None:
     """An acknowledgement proves nothing: only a stream that lasted does."""
     host = make_host(RequesterLimits(first_backoff_ms=1_000, last_backoff_ms=8_000), listen=True)

@@ -7,6 +7,7 @@ import pytest
 from mcp_tasks_proto import (
     CallBecameTask,
     CallReturned,
+    DeliverInput,
     ErrorCode,
     ExchangeClosed,
     Limits,
@@ -26,7 +27,9 @@ from tests.unit.world import (
     error,
     listen,
     make_host,
+    parked,
     result,
+    update,
     view,
     working,
 )
@@ -74,6 +77,32 @@ def test_ttl2_only_so_many_bytes() -> None:
     assert "result" in host.reply_to(become(host, OTHER, arguments={}))
     host.give(WorkCompleted(task_id=TASK, token=1, result={"content": []}))
     assert "result" in host.reply_to(become(host, THIRD, arguments={"x": "y" * 60})), "ended, so smaller"
+
+
+def test_ttl2_answers_are_bytes_as_well() -> None:
+    """A peer could pile up as much as it likes in tasks that cost it nothing to make."""
+    host = make_host(Limits(task_bytes=1000))
+    parked(host, "name", "again")
+    parked(host, "name", task_id=OTHER, principal="bob")
+    before = view(host)
+    answer = {"action": "accept", "content": {"name": "Ann", "more": "x" * 1000}}
+    refused = error(update(host, {"name": answer}))
+    assert (refused["code"], refused["data"]) == (ErrorCode.INTERNAL_ERROR, {"reason": "task_bytes"})
+    assert view(host) == before, "nothing of it is taken"
+    assert not host.of(DeliverInput)
+    assert "result" in update(host, {"name": {"action": "decline"}})
+    assert "result" in update(host, {"name": {"action": "decline"}}, OTHER, principal="bob")
+
+
+def test_ttl2_answers_are_taken_where_there_are_too_many_tasks() -> None:
+    """A server that was started anew with a lower bound lets those that are there go on."""
+    many = make_host()
+    parked(many, "name")
+    working(many, OTHER)
+    few = make_host(Limits(tasks=1, tasks_per_principal=1))
+    few.store.records = many.store.records
+    assert "result" in update(few, {"name": {"action": "decline"}})
+    assert view(few)["status"] == "working"
 
 
 def test_ttl2_a_call_at_the_cap_may_still_be_answered_at_once() -> None:

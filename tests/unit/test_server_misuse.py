@@ -263,7 +263,7 @@ def test_a_refusal_names_the_input_and_the_rule() -> None:
 
 
 def test_a_save_without_a_quota_is_not_refused() -> None:
-    """TTL.2: only creation has a cap. A refused report would be accepted without being written."""
+    """TTL.2: reports have no cap. A refused one would be accepted without being written."""
     host = make_host()
     working(host)
     host.held = True

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from math import inf
 
-from mcp_tasks_adapters.clock import unix_ms
+from mcp_tasks_adapters.clock import LONGEST_NAP_MS, unix_ms
 from mcp_tasks_adapters.driver import Driver, Job, Store
 from mcp_tasks_adapters.stores import MemoryStore
 from mcp_tasks_adapters.storing import SETTLE_MS
@@ -67,6 +67,8 @@ class AsyncioThread:
 class AsyncioLoop(AsyncioThread):
     """The driver's :class:`~mcp_tasks_adapters.driver.Loop` in a task group of the caller's."""
 
+    cancelled = asyncio.CancelledError
+
     def __init__(self, group: asyncio.TaskGroup, now_ms: Callable[[], int]) -> None:
         super().__init__()
         self.now_ms = now_ms
@@ -107,7 +109,7 @@ class AsyncioLoop(AsyncioThread):
     def _next(self) -> float:
         if self._due_ms is None:
             return inf
-        return self._time() + max(0, self._due_ms - self.now_ms()) / 1000
+        return self._time() + min(max(0, self._due_ms - self.now_ms()), LONGEST_NAP_MS) / 1000
 
 
 class _Job:

@@ -9,18 +9,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection
 from contextlib import closing, suppress
-from typing import cast
+from typing import Final, cast
 
 from mcp_tasks_adapters.asyncio_h11.loop import Alarm, open_driver
 from mcp_tasks_adapters.clock import unix_ms
 from mcp_tasks_adapters.driver import Driver, Store
 from mcp_tasks_adapters.http_connection import HttpConnection, busy_response
-from mcp_tasks_adapters.http_endpoint import HttpEndpoint, endpoint_policy, endpoint_url
+from mcp_tasks_adapters.http_endpoint import (
+    OTHER_FILES,
+    HttpEndpoint,
+    endpoint_policy,
+    endpoint_url,
+    most_connections,
+)
 from mcp_tasks_adapters.toolkit import Server
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.wire.http import EndpointPolicy
 
 __all__ = ["HttpServer", "serve_http"]
+
+ACCEPTED_AT_ONCE: Final = OTHER_FILES // 2
+"""So many connections asyncio accepts before it lets us turn one away; there must be files for them."""
 
 
 async def serve_http(
@@ -49,7 +58,11 @@ async def serve_http(
     policy = endpoint_policy(path, allowed_hosts, allowed_origins)
     http: HttpServer
     listener = await asyncio.get_running_loop().create_server(
-        lambda: http.protocol(), host, port, start_serving=False
+        lambda: http.protocol(),
+        host,
+        port,
+        backlog=ACCEPTED_AT_ONCE,
+        start_serving=False,
     )
     url = endpoint_url(listener.sockets[0].getsockname(), path)
     cancelled: asyncio.CancelledError | None = None
@@ -58,6 +71,7 @@ async def serve_http(
             http = HttpServer(driver, policy=policy, limits=server.limits)
             try:
                 await listener.start_serving()
+                _lengthen_queue(listener, server.limits.connections)
                 if ready is not None:
                     ready(url)
                 await asyncio.Event().wait()
@@ -67,6 +81,17 @@ async def serve_http(
             await http.close()
     if cancelled is not None:
         raise cancelled
+
+
+def _lengthen_queue(listener: asyncio.Server, length: int) -> None:
+    """Have the system hold so many clients who wait to be accepted.
+
+    Others would try again after a second or more, which is long for what may be another one's rush. asyncio
+    knows one number only, for this and for ``ACCEPTED_AT_ONCE``.
+    """
+    for listening in listener.sockets:
+        with listening.dup() as same:
+            same.listen(length)
 
 
 class HttpServer:
@@ -84,6 +109,7 @@ class HttpServer:
         now_ms: Callable[[], int] = unix_ms,
     ) -> None:
         self._endpoint = HttpEndpoint(driver=driver, policy=policy, limits=limits, now_ms=now_ms)
+        self._room = most_connections(limits)
         self._open: set[_Connection] = set()
         self._stopping = False
         self._left = asyncio.Event()
@@ -107,6 +133,7 @@ class HttpServer:
                 async with asyncio.timeout(self._endpoint.limits.shutdown_grace_ms / 1000):
                     await self._all_left()
         finally:
+            self._endpoint.driver.stop_calls()  # what can be written is written at once
             for connection in list(self._open):
                 connection.abort()
         await self._all_left()
@@ -118,7 +145,7 @@ class HttpServer:
 
     def _enter(self, connection: _Connection) -> bool:
         """Take in a new connection, unless there are too many."""
-        if self._stopping or len(self._open) >= self._endpoint.limits.connections:
+        if self._stopping or len(self._open) >= self._room:
             return False
         self._open.add(connection)
         return True
@@ -224,7 +251,8 @@ class _Connection(asyncio.Protocol):
             return
         if http.half_closed and not self._half_closed and not http.has_output:
             self._half_closed = True
-            self._transport.write_eof()
+            with suppress(OSError):  # the peer has reset the connection; we shall be told
+                self._transport.write_eof()
         if http.wants_input is not self._reading:
             self._reading = http.wants_input
             (self._transport.resume_reading if self._reading else self._transport.pause_reading)()

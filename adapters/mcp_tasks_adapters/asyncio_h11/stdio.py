@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
 
 from mcp_tasks_adapters.asyncio_h11.loop import open_driver
-from mcp_tasks_adapters.driver import Store
+from mcp_tasks_adapters.driver import LAST_WORDS_SECONDS, Store
 from mcp_tasks_adapters.stdio import StdioPump, claimed_stdio
 from mcp_tasks_adapters.toolkit import Server
 
@@ -14,14 +15,18 @@ __all__ = ["serve_stdio"]
 
 
 async def serve_stdio(
-    server: Server, *, store: Store | None = None, files: tuple[int, int] | None = None
+    server: Server,
+    *,
+    store: Store | None = None,
+    files: tuple[int, int] | None = None,
+    on_end: Callable[[], object] = lambda: None,
 ) -> None:
     """Serve one client until it closes stdin, or until cancelled.
 
     What has been asked by then may still be answered, for ``Limits.shutdown_grace_ms``; then handlers and
     workers are cancelled (STD.1). ``files`` are the file descriptors to read and write; without them it is
-    stdin and stdout, which are kept clear of everything else, printing included. A second
-    cancellation cuts the waiting short.
+    stdin and stdout, which are kept clear of everything else, printing included. ``on_end`` is called when
+    it begins to end. A second cancellation cuts the waiting short.
     """
     cancelled: asyncio.CancelledError | None = None
     with claimed_stdio() if files is None else nullcontext(files) as (stdin, stdout):
@@ -40,10 +45,15 @@ async def serve_stdio(
                     await ending.wait()
                 except asyncio.CancelledError as error:
                     cancelled = error
+                on_end()
                 driver.shutdown()
                 pump.end_input()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(server.limits.shutdown_grace_ms / 1000):
+                        await settled.wait()
+                driver.stop_calls()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LAST_WORDS_SECONDS):
                         await settled.wait()
     if cancelled is not None:
         raise cancelled

@@ -11,7 +11,9 @@ import click
 from mcp_tasks_adapters.cli import diagram as diagrams
 from mcp_tasks_adapters.cli.client.commands import COMMANDS
 from mcp_tasks_adapters.cli.serve import LOOPS, Endpoint, ServeError, prepare, run_http, run_stdio
+from mcp_tasks_adapters.cli.store import KEYS_VARIABLE, STORE_VARIABLE, choose_store
 from mcp_tasks_adapters.cli.target import TargetError, load_server
+from mcp_tasks_adapters.storing import StoreError
 
 __all__ = ["mcp_tasks"]
 
@@ -54,6 +56,22 @@ def mcp_tasks() -> None:
 @click.option("--ttl-ms", type=POSITIVE, help="Lifetime of a task whose tool names none, in milliseconds.")
 @click.option("--max-tasks", type=POSITIVE, help="Tasks kept at once, of all callers together.")
 @click.option(
+    "--store",
+    envvar=STORE_VARIABLE,
+    metavar="STORE",
+    show_default="a file of this server's own; it is said where",
+    show_envvar=True,
+    help="Where tasks are kept: sqlite:FILE, or memory: for as long as this process lives. "
+    "Several servers may share a file.",
+)
+@click.option(
+    "--store-key-file",
+    type=click.Path(),
+    metavar="FILE",
+    help="Keys to seal the records in a file with, in Base64, newest first. "
+    f"They may be given in the variable {KEYS_VARIABLE} instead.",
+)
+@click.option(
     "--allow-host",
     "allowed_hosts",
     multiple=True,
@@ -75,6 +93,8 @@ def serve(
     stdio: bool,
     ttl_ms: int | None,
     max_tasks: int | None,
+    store: str | None,
+    store_key_file: str | None,
     **endpoint: Any,
 ) -> None:
     """Run a server.
@@ -89,14 +109,15 @@ def serve(
         with redirect_stdout(sys.stderr) if stdio else nullcontext():
             server = load_server(target)
         prepare(server, ttl_ms=ttl_ms, max_tasks=max_tasks)
+        chosen = choose_store(store, store_key_file, target=target, server=server)
         if stdio:
-            run_stdio(server, loop=loop)
+            run_stdio(server, loop=loop, chosen=chosen)
         else:
-            run_http(server, Endpoint(**endpoint), loop=loop)
+            run_http(server, Endpoint(**endpoint), loop=loop, chosen=chosen)
     except TargetError as error:
         click.echo(error.author_traceback, nl=False, err=True)
         raise click.ClickException(str(error)) from None
-    except ServeError as error:
+    except (ServeError, StoreError) as error:
         raise click.ClickException(str(error)) from None
 
 

@@ -11,6 +11,8 @@ from typing import Any, Final
 from attrs import evolve, field, frozen
 
 from mcp_tasks_adapters.cli.stopping import GRACE_MS, StopSignals
+from mcp_tasks_adapters.cli.store import ChosenStore
+from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_adapters.toolkit import Server
 
 __all__ = ["LOOPS", "Endpoint", "ServeError", "prepare", "run_http", "run_stdio"]
@@ -57,7 +59,7 @@ def prepare(server: Server, *, ttl_ms: int | None, max_tasks: int | None) -> Non
         raise ServeError(f"The server is not set up right: {error}.") from error
 
 
-def run_http(server: Server, endpoint: Endpoint, *, loop: str) -> None:
+def run_http(server: Server, endpoint: Endpoint, *, loop: str, chosen: ChosenStore) -> None:
     """Serve over HTTP until SIGTERM or SIGINT. Raises :class:`ServeError`."""
     serve_http = _from_loop_module(loop, "serve_http")
     listening = False
@@ -66,6 +68,7 @@ def run_http(server: Server, endpoint: Endpoint, *, loop: str) -> None:
         nonlocal listening
         listening = True
         print(f"listening on {url}", file=sys.stderr, flush=True)
+        _say(chosen.notice)
 
     async def serve() -> None:
         await serve_http(
@@ -73,13 +76,14 @@ def run_http(server: Server, endpoint: Endpoint, *, loop: str) -> None:
             host=endpoint.host,
             port=endpoint.port,
             path=endpoint.path,
+            store=chosen.store,
             allowed_hosts=_hosts(endpoint),
             allowed_origins=endpoint.allowed_origins,
             ready=ready,
         )
 
     try:
-        _run(serve, loop=loop)
+        _run(serve, StopSignals(), loop=loop)
     except OSError as error:
         if listening:
             raise
@@ -87,10 +91,17 @@ def run_http(server: Server, endpoint: Endpoint, *, loop: str) -> None:
         raise ServeError(f"Cannot listen on {where}: {_reason(error)}.") from error
 
 
-def run_stdio(server: Server, *, loop: str) -> None:
+def run_stdio(server: Server, *, loop: str, chosen: ChosenStore) -> None:
     """Serve over stdin and stdout until stdin ends, SIGTERM or SIGINT. Raises :class:`ServeError`."""
     serve_stdio = _from_loop_module(loop, "serve_stdio")
-    _run(lambda: serve_stdio(server), loop=loop)
+    _say(chosen.notice)
+    signals = StopSignals()
+    _run(lambda: serve_stdio(server, store=chosen.store, on_end=signals.ending), signals, loop=loop)
+
+
+def _say(notice: str | None) -> None:
+    if notice is not None:
+        print(notice, file=sys.stderr, flush=True)
 
 
 def _hosts(endpoint: Endpoint) -> Sequence[str]:
@@ -120,12 +131,20 @@ def _from_loop_module(loop: str, name: str) -> Any:
         ) from error
 
 
-def _run(serve: Serve, *, loop: str) -> None:
-    signals = StopSignals()
-    if loop == "trio":
-        _run_on_trio(serve, signals)
-    else:
-        _run_on_asyncio(serve, signals)
+def _run(serve: Serve, signals: StopSignals, *, loop: str) -> None:
+    problem: BaseException | None = None
+    try:
+        if loop == "trio":
+            _run_on_trio(serve, signals)
+        else:
+            _run_on_asyncio(serve, signals)
+    except* StoreError as errors:
+        problem = errors
+    # trio wraps what is raised in a nursery.
+    while isinstance(problem, BaseExceptionGroup):
+        problem = problem.exceptions[0]
+    if problem is not None:
+        raise ServeError(str(problem))
 
 
 def _run_on_trio(serve: Serve, signals: StopSignals) -> None:

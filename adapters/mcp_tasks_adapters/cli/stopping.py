@@ -1,4 +1,4 @@
-"""How a served process ends: on SIGTERM or SIGINT, in good order, within five seconds in any case."""
+"""How a served process ends: when told to, in good order, within five seconds in any case."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ LAST_RESORT_S: Final = 4.5
 class StopSignals:
     """Listens for the signals that ask a process to end, from the moment it is made.
 
-    The first one calls what was given to :meth:`on_stop`. A process that is still there 4.5 seconds later is
-    held by a tool that does not heed cancellation; it is ended without that tool, with exit code 1.
+    The first one calls what was given to :meth:`on_stop`. A process that is still there 4.5 seconds later, or
+    as long after :meth:`ending`, is held by a tool that does not heed cancellation; it is ended without that
+    tool, with exit code 1.
     """
 
     def __init__(self) -> None:
         self._asked = Event()
+        self._ending = Event()
         self._stop: Callable[[], object] = lambda: None
         # It runs from the start: to start a thread in a signal handler may wait for the code interrupted.
         Thread(target=self._last_resort, daemon=True).start()
@@ -45,15 +47,20 @@ class StopSignals:
         if self.requested:
             stop()
 
+    def ending(self) -> None:
+        """Note that the process is about to end for another reason."""
+        self._ending.set()
+
     def _received(self, number: int, frame: FrameType | None) -> None:
         if self.requested:
             return
         self._asked.set()
+        self._ending.set()
         with suppress(RuntimeError):  # the loop has ended already
             self._stop()
 
     def _last_resort(self) -> None:
-        self._asked.wait()
+        self._ending.wait()
         sleep(LAST_RESORT_S)
         print("A tool did not stop when told to; ending without it.", file=sys.stderr, flush=True)
         os._exit(1)

@@ -10,6 +10,9 @@ raises anything else                   a result, ``isError``   ``completed``, ``
 is cancelled                           nothing: raised on      nothing: raised on
 =====================================  ======================  =============================
 
+"Anything else" is every exception there is, ``SystemExit`` included, but for ``KeyboardInterrupt``: that is
+meant for the whole process, and raised on as the loop's cancellation is.
+
 A handler of ``on_request`` has no ``isError``: anything but a :class:`ProtocolError` is -32603.
 """
 
@@ -24,8 +27,9 @@ from mcp_tasks_adapters.toolkit.calls import InputRequired, Request, TaskOffer, 
 from mcp_tasks_adapters.toolkit.content import error_text
 from mcp_tasks_adapters.toolkit.errors import ProtocolError, ToolError
 from mcp_tasks_adapters.toolkit.tasks import TaskContext
-from mcp_tasks_adapters.toolkit.values import complete_result
+from mcp_tasks_adapters.toolkit.values import complete_result, wire_value
 from mcp_tasks_proto.errors import ErrorObject, internal_error
+from mcp_tasks_proto.wire.jsonrpc import parse_error_object
 
 if TYPE_CHECKING:
     from mcp_tasks_adapters.toolkit.tools import Tool
@@ -37,12 +41,15 @@ Ending = dict[str, Any] | ErrorObject
 Outcome = Ending | InputRequired | TaskOffer
 """What may come of a call."""
 
+Cancelled = type[BaseException]
+"""What the loop raises in what it cancels."""
+
 _Returned = TypeVar("_Returned")
 
 _log = logging.getLogger("mcp_tasks_adapters")
 
 
-async def run_tool(tool: Tool, call: ToolCall) -> Outcome:
+async def run_tool(tool: Tool, call: ToolCall, cancelled: Cancelled) -> Outcome:
     """Run a tool's handler."""
 
     async def run() -> Outcome:
@@ -54,19 +61,21 @@ async def run_tool(tool: Tool, call: ToolCall) -> Outcome:
             return returned
         return tool.result(returned)
 
-    return await _ending_of(run, lambda error: _tool_failure(error, tool.name))
+    return await _ending_of(run, lambda error: _tool_failure(error, tool.name), cancelled)
 
 
-async def run_work(tool: Tool, work: Work, context: TaskContext) -> Ending:
+async def run_work(tool: Tool, work: Work, context: TaskContext, cancelled: Cancelled) -> Ending:
     """Run the work of a task."""
 
     async def run() -> Ending:
         return tool.result(await work(context))
 
-    return await _ending_of(run, lambda error: _tool_failure(error, tool.name))
+    return await _ending_of(run, lambda error: _tool_failure(error, tool.name), cancelled)
 
 
-async def run_request(handler: Callable[[Request], Awaitable[Any]], request: Request, method: str) -> Outcome:
+async def run_request(
+    handler: Callable[[Request], Awaitable[Any]], request: Request, method: str, cancelled: Cancelled
+) -> Outcome:
     """Run a handler of ``on_request``."""
 
     async def run() -> Outcome:
@@ -77,24 +86,29 @@ async def run_request(handler: Callable[[Request], Awaitable[Any]], request: Req
             raise TypeError(f"a handler of {method} returns a result object, not {type(returned).__name__}")
         return complete_result(returned)
 
-    return await _ending_of(run, lambda error: _request_failure(error, method))
+    return await _ending_of(run, lambda error: _request_failure(error, method), cancelled)
 
 
 async def _ending_of(
-    run: Callable[[], Awaitable[_Returned]], failure: Callable[[BaseException], Ending]
+    run: Callable[[], Awaitable[_Returned]],
+    failure: Callable[[BaseException], Ending],
+    cancelled: Cancelled,
 ) -> _Returned | Ending:
     """Await ``run``; make an ending of its errors, but raise on cancellation and its like."""
+    raised_on = (cancelled, KeyboardInterrupt)
     try:
         return await run()
-    except (Exception, SystemExit) as error:
-        return failure(_unwrapped(error))
+    except raised_on:
+        raise
     except BaseExceptionGroup as group:
-        errors, others = group.split((Exception, SystemExit))
+        others, errors = group.split(raised_on)
         if others is None:
             return failure(_unwrapped(group))
         if errors is not None:
             _log.error("an error was lost in a cancellation: %s", describe(_unwrapped(errors)))
         raise _unwrapped(others) from None
+    except BaseException as error:
+        return failure(error)
 
 
 def _unwrapped(error: BaseException) -> BaseException:
@@ -106,23 +120,41 @@ def _unwrapped(error: BaseException) -> BaseException:
 
 def _tool_failure(error: BaseException, tool: str) -> Ending:
     if isinstance(error, ProtocolError):
-        return error.error
+        return _protocol_error(error) or internal_error(f"tool {tool} failed")
     if isinstance(error, ToolError):
-        return error_text(_message(error))
+        return error_text(_printable(_message(error)))
     _log.error("tool %s raised %s", tool, describe(error))
-    return error_text(f"{type(error).__name__}: {_message(error)}")
+    return error_text(_printable(f"{type(error).__name__}: {_message(error)}"))
 
 
 def _request_failure(error: BaseException, method: str) -> Ending:
-    if isinstance(error, ProtocolError):
-        return error.error
+    if isinstance(error, ProtocolError) and (wanted := _protocol_error(error)):
+        return wanted
     _log.error("the handler of %s raised %s", method, describe(error))
     return internal_error(f"the handler of {method} failed")
 
 
+def _protocol_error(error: ProtocolError) -> ErrorObject | None:
+    """Return what the author wants answered; ``None``: a class or a change of theirs spoilt it."""
+    try:
+        return parse_error_object(wire_value(error.error.to_wire()))
+    except (AttributeError, TypeError, ValueError):
+        _log.error("a protocol error cannot be sent as it is: %s", describe(error))
+        return None
+
+
 def _message(error: BaseException) -> str:
-    """Return an exception's text; one that quotes a file name, say, may hold what UTF-8 cannot."""
-    return str(error).encode(errors="backslashreplace").decode()
+    """Return an exception's text, which its author's own code writes."""
+    try:
+        return str(error)
+    except Exception as failed:
+        _log.error("an exception has no text: %s", describe(failed))
+        return "(no text)"
+
+
+def _printable(text: str) -> str:
+    """Return what UTF-8 can carry: a text that quotes a file name, say, may hold more."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def describe(error: BaseException) -> str:

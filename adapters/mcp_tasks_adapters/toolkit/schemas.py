@@ -6,7 +6,8 @@ declaration is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 __all__ = ["Schema"]
@@ -38,13 +39,46 @@ class Schema:
         except jsonschema.SchemaError as error:
             raise ValueError(f"{owner}: not a valid schema, at {error.json_path}: {error.message}") from None
         _check_references(definition, kind.META_SCHEMA["$schema"], owner)
-        self._validator = kind(definition, registry=_registry())
+        # Whoever follows a reference to the root would go on with the class that "$schema" names.
+        schema = {keyword: value for keyword, value in definition.items() if keyword != "$schema"}
+        quick = jsonschema.validators.extend(kind, {"uniqueItems": _unique_items})
+        self._validator = quick(schema, registry=_registry())
 
     def problem(self, value: Any, name: str) -> str | None:
         """Return what is wrong with ``value``, called ``name``, in a line a problem; ``None``: nothing."""
         errors = self._validator.iter_errors(value)
-        shown = [_describe(error, name) for error, _ in zip(errors, range(_PROBLEMS_SHOWN), strict=False)]
+        try:
+            shown = [_describe(error, name) for error, _ in zip(errors, range(_PROBLEMS_SHOWN), strict=False)]
+        except ArithmeticError:  # "multipleOf" tries to divide whatever is called a number
+            return f"{name}: a number is too large to be checked"
         return "\n".join(shown) or None
+
+
+def _unique_items(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:
+    """Check ``uniqueItems``. The library compares every item with every other, for hours if a peer wants."""
+    from jsonschema import ValidationError
+
+    if wanted and validator.is_type(value, "array") and len(set(map(_canonical, value))) < len(value):
+        yield ValidationError("has non-unique elements")
+
+
+def _canonical(value: Any) -> str:
+    """Return a text that is the same for two JSON values exactly when they are equal: 1 is 1.0, and not true.
+
+    A text, because the hashes of numbers can be made to collide.
+    """
+    return json.dumps(_with_integers(value), sort_keys=True)
+
+
+def _with_integers(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _with_integers(member) for name, member in value.items()}
+        case list():
+            return list(map(_with_integers, value))
+        case float() if value.is_integer():
+            return int(value)
+    return value
 
 
 def _describe(error: Any, name: str) -> str:

@@ -8,7 +8,7 @@ from math import inf
 
 import trio
 
-from mcp_tasks_adapters.clock import unix_ms
+from mcp_tasks_adapters.clock import LONGEST_NAP_MS, unix_ms
 from mcp_tasks_adapters.driver import Driver, Job, Store
 from mcp_tasks_adapters.stores import MemoryStore
 from mcp_tasks_adapters.storing import SETTLE_MS
@@ -61,6 +61,8 @@ class TrioThread:
 class TrioLoop(TrioThread):
     """The driver's :class:`~mcp_tasks_adapters.driver.Loop` in a nursery of the caller's."""
 
+    cancelled = trio.Cancelled
+
     def __init__(self, nursery: trio.Nursery, now_ms: Callable[[], int]) -> None:
         super().__init__()
         self.now_ms = now_ms
@@ -99,12 +101,17 @@ class TrioLoop(TrioThread):
     def _next(self) -> float:
         if self._due_ms is None:
             return inf
-        return trio.current_time() + max(0, self._due_ms - self.now_ms()) / 1000
+        return trio.current_time() + min(max(0, self._due_ms - self.now_ms()), LONGEST_NAP_MS) / 1000
 
 
 async def _run_in(scope: trio.CancelScope, run: Callable[[], Awaitable[None]]) -> None:
     with scope:
-        await run()
+        try:
+            await run()
+        except trio.Cancelled:
+            # One that nobody asked for, kept from somewhere else, would end the whole server without a word.
+            if trio.current_effective_deadline() == -inf:
+                raise
 
 
 @asynccontextmanager

@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager, suppress
 import trio
 
 from mcp_tasks_adapters.clock import unix_ms
-from mcp_tasks_adapters.driver import Driver, Store
+from mcp_tasks_adapters.driver import LAST_WORDS_SECONDS, Driver, Store
 from mcp_tasks_adapters.http_connection import READ_BYTES, HttpConnection, busy_response
-from mcp_tasks_adapters.http_endpoint import HttpEndpoint, endpoint_policy, endpoint_url
+from mcp_tasks_adapters.http_endpoint import HttpEndpoint, endpoint_policy, endpoint_url, most_connections
 from mcp_tasks_adapters.toolkit import Server
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_adapters.trio_h11.loop import Alarm, open_driver, told_when_cancelled
@@ -101,13 +101,14 @@ class HttpServer:
         now_ms: Callable[[], int] = unix_ms,
     ) -> None:
         self._endpoint = HttpEndpoint(driver=driver, policy=policy, limits=limits, now_ms=now_ms)
+        self._room = most_connections(limits)
         self._open: set[_Connection] = set()
         self._stopping = False
         self._left = trio.lowlevel.ParkingLot()
 
     async def serve_stream(self, stream: trio.abc.Stream) -> None:
         """Serve one connection, from its first byte to its end; the stream is closed then."""
-        if self._stopping or len(self._open) >= self._endpoint.limits.connections:
+        if self._stopping or len(self._open) >= self._room:
             await self._turn_away(stream)
             return
         connection = _Connection(self._endpoint, stream)
@@ -131,6 +132,9 @@ class HttpServer:
         for connection in list(self._open):
             connection.stop()
         with trio.move_on_after(self._endpoint.limits.shutdown_grace_ms / 1000):
+            await self._all_left()
+        self._endpoint.driver.stop_calls()
+        with trio.move_on_after(LAST_WORDS_SECONDS):
             await self._all_left()
         for connection in list(self._open):
             connection.cancel()

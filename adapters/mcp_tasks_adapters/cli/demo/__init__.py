@@ -40,7 +40,8 @@ def running_server(loop: str) -> Iterator[str]:
     Raises :class:`UnexpectedError` when it does not start, or not end with exit code 0.
     """
     target = "mcp_tasks_adapters.cli.demo.farm:server"
-    command = [sys.executable, "-m", "mcp_tasks_adapters.cli", "serve", target, "--loop", loop]
+    serve = [sys.executable, "-m", "mcp_tasks_adapters.cli", "serve", target]
+    command = [*serve, "--loop", loop, "--store", "memory:"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:

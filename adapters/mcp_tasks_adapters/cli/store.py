@@ -1,0 +1,85 @@
+"""Where ``mcp-tasks serve`` keeps tasks: what ``--store`` says, or a file of the server's own."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from mcp_tasks_adapters.stores import MemoryStore, SqliteStore
+from mcp_tasks_adapters.stores.sealing import RecordKeys
+from mcp_tasks_adapters.storing import Store, StoreError
+from mcp_tasks_adapters.toolkit import Server
+
+__all__ = ["KEYS_VARIABLE", "STORE_VARIABLE", "ChosenStore", "choose_store", "default_path"]
+
+STORE_VARIABLE: Final = "MCP_TASKS_STORE"
+KEYS_VARIABLE: Final = "MCP_TASKS_STORE_KEYS"
+
+
+@frozen
+class ChosenStore:
+    """A store, and what has to be said about it."""
+
+    store: Store
+    notice: str | None = None
+    """A line for whoever did not choose."""
+
+
+def choose_store(
+    wanted: str | None,
+    key_file: str | None,
+    *,
+    target: str,
+    server: Server,
+    environment: Mapping[str, str] = os.environ,
+) -> ChosenStore:
+    """Return the store that the command line asks for; where it asks for none, a file of this server's.
+
+    Raises :class:`~mcp_tasks_adapters.storing.StoreError`.
+    """
+    if key_file is None:
+        keys = RecordKeys.from_environment(KEYS_VARIABLE, environment)
+    else:
+        keys = RecordKeys.from_file(key_file)
+    if wanted is not None:
+        return ChosenStore(_named(wanted, keys))
+    path = default_path(target, server, environment)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        return _nowhere(path, error.strerror)
+    if not os.access(path.parent, os.W_OK):
+        return _nowhere(path, "it cannot be written")
+    return ChosenStore(SqliteStore(path, keys=keys), f"keeping tasks in {path}")
+
+
+def default_path(target: str, server: Server, environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the file for a server that was loaded from ``target``: the same one each time."""
+    folder = environment.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    place, _, attribute = target.rpartition(":")
+    module = None if place.endswith(".py") else sys.modules.get(place)
+    source = Path(place if module is None or module.__file__ is None else module.__file__).resolve()
+    digest = sha256(f"{source}:{attribute}".encode()).hexdigest()[:12]
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", server.name)[:40]
+    return Path(folder) / "mcp-tasks" / f"{name}-{digest}.db"
+
+
+def _named(wanted: str, keys: RecordKeys | None) -> Store:
+    kind, colon, place = wanted.partition(":")
+    if kind == "memory" and colon and not place:
+        return MemoryStore()
+    if kind == "sqlite" and place:
+        return SqliteStore(place, keys=keys)
+    raise StoreError(f"There is no store {wanted!r}: there are sqlite:FILE and memory: (with the colon).")
+
+
+def _nowhere(path: Path, why: str | None) -> ChosenStore:
+    notice = f"keeping tasks in memory only: no file can be made in {path.parent} ({why}); see --store"
+    return ChosenStore(MemoryStore(), notice)
