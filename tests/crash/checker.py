@@ -1,0 +1,258 @@
+"""Whether a history keeps the promises: nothing acknowledged is lost, whenever a process was killed.
+
+It knows nothing of servers and stores: a history goes in, faults in plain words come out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import chain
+from typing import Any, Final
+
+from attrs import define, field
+
+from tests.crash.history import (
+    AnswerAcknowledged,
+    AnswerSent,
+    Began,
+    CancelAcknowledged,
+    CancelSent,
+    Created,
+    Delivered,
+    Event,
+    Note,
+    Refused,
+    View,
+    Viewed,
+)
+from tests.crash.kinds import ERRING_TEXT, FAILING_CODE, FAILING_MESSAGE, ROUNDS, question
+
+__all__ = ["find_faults", "was_lost"]
+
+ENDED: Final = frozenset({"completed", "failed", "cancelled"})
+ALL_QUESTIONS: Final = {question(number, name) for number, names in enumerate(ROUNDS) for name in names}
+
+
+def find_faults(history: Iterable[Event], notes: Iterable[Note]) -> Sequence[str]:
+    """Return what is wrong; empty when every promise was kept.
+
+    The history is complete: each task was looked at until it had ended or expired, and once more.
+    """
+    faults: list[str] = []
+    tasks: dict[str, _Task] = {}
+    for event in history:
+        if isinstance(event, Refused):
+            faults.append(f"life {event.life} did not do as it was asked by {event.method}: {event.why}")
+        elif not isinstance(event, Created):
+            tasks[event.task_id].take(event)
+        elif event.task_id in tasks:
+            faults.append(f"{event.task_id}: two creations got this id")
+        else:
+            tasks[event.task_id] = _Task(event)
+    begun, delivered = _sorted_out(notes)
+    for task_id in begun.keys() | delivered.keys():
+        faults += _faults_of_work(task_id, begun[task_id], delivered[task_id])
+    for task_id, task in tasks.items():
+        task.conclude(delivered[task_id])
+        faults += [f"{task_id} ({task.kind}): {fault}" for fault in task.faults]
+    return faults
+
+
+def was_lost(view: View) -> bool:
+    """Whether a task ended because the process that ran its work is gone."""
+    reason = view.get("error", {}).get("data", {}).get("reason")
+    return (
+        view["status"] == "failed"
+        and reason == "worker_lost"
+        and view["error"]["code"] == -32603
+        and "lost" in view["statusMessage"]
+    )
+
+
+def _sorted_out(notes: Iterable[Note]) -> tuple[Counter[str], Mapping[str, Sequence[Delivered]]]:
+    begun: Counter[str] = Counter()
+    delivered: defaultdict[str, list[Delivered]] = defaultdict(list)
+    for note in notes:
+        match note:
+            case Began(task_id=task_id):
+                begun[task_id] += 1
+            case Delivered(task_id=task_id):
+                delivered[task_id].append(note)
+    return begun, delivered
+
+
+def _faults_of_work(task_id: str, beginnings: int, delivered: Sequence[Delivered]) -> Iterator[str]:
+    """What must hold of any work, be its creation acknowledged or not."""
+    if beginnings > 1:
+        yield f"{task_id}: its work began {beginnings} times"
+    for asked, times in Counter(one.question for one in delivered).items():
+        if times > 1:
+            yield f"{task_id}: the answer to {asked!r} was delivered {times} times"
+
+
+@define(eq=False)
+class _Answers:
+    """What was sent under one key."""
+
+    question: str
+    values: list[str] = field(factory=list)
+    """Those that may have been taken: up to the first that was acknowledged."""
+    acknowledged: bool = False
+
+
+@define(eq=False)
+class _Task:
+    """One task, from its creation on."""
+
+    created: Created
+    faults: list[str] = field(factory=list)
+    _view: View = field(init=False)
+    """The newest one."""
+    _gone: bool = field(init=False, default=False)
+    _questions: dict[str, str] = field(init=False, factory=dict)
+    """By key."""
+    _answers: dict[str, _Answers] = field(init=False, factory=dict)
+    """By key."""
+    _cancel_sent: bool = field(init=False, default=False)
+    _cancelled_at_home: bool = field(init=False, default=False)
+    """Whether a cancel was acknowledged by the process that ran the work."""
+
+    def __attrs_post_init__(self) -> None:
+        self._view = self.created.view
+        if self._view["resultType"] != "task":
+            self.faults.append("its creation was no handle")
+
+    @property
+    def kind(self) -> str:
+        """Which tool made it."""
+        return self.created.kind
+
+    # -- one event after another ---------------------------------------------------------------------------
+
+    def take(self, event: Event) -> None:
+        """Take the next event in."""
+        match event:
+            case Viewed(view=None):
+                self._unknown(event)
+            case Viewed(view=view) if view is not None:
+                self._viewed(event, view)
+            case AnswerSent():
+                answers = self._answers.setdefault(event.key, _Answers(event.question))
+                if not answers.acknowledged:
+                    answers.values.append(event.value)
+            case AnswerAcknowledged():
+                self._answers[event.key].acknowledged = True
+            case CancelSent():
+                self._cancel_sent = True
+            case CancelAcknowledged():
+                self._cancelled_at_home |= event.life == self.created.life
+
+    def _unknown(self, event: Viewed) -> None:
+        self._gone = True
+        if event.answered_at_ms < self._expires_at_ms:
+            early = self._expires_at_ms - event.answered_at_ms
+            self.faults.append(f"life {event.life} does not know it, {early} ms before its time is over")
+
+    def _viewed(self, event: Viewed, view: View) -> None:
+        before, self._view = self._view, view
+        if self._gone:
+            self.faults.append(f"life {event.life} knows it again, after it was unknown")
+        elif event.asked_at_ms >= self._expires_at_ms:
+            self.faults.append(f"life {event.life} still knows it after its time")
+        if before["status"] in ENDED and before.get("resultType") == "complete":
+            if changed := _differing(before, view):
+                self.faults.append(f"life {event.life} shows another end: {', '.join(changed)} changed")
+        else:
+            self._moved(event, before, view)
+
+    def _moved(self, event: Viewed, before: View, view: View) -> None:
+        """A task that had not ended was looked at again."""
+        if _unix_ms(view["lastUpdatedAt"]) < _unix_ms(before["lastUpdatedAt"]):
+            self.faults.append(f"life {event.life} shows an older state than was seen before")
+        if before["resultType"] == "complete" and before["lastUpdatedAt"] == view["lastUpdatedAt"]:
+            self.faults += [
+                f"life {event.life}: {name} changed, and lastUpdatedAt did not"
+                for name in _differing(before, view)
+            ]
+        for key, request in view.get("inputRequests", {}).items():
+            self._outstanding(event, key, request["params"]["message"])
+        if view["status"] in ENDED:
+            self._ended(event, view)
+
+    def _outstanding(self, event: Viewed, key: str, asked: str) -> None:
+        if self._questions.setdefault(key, asked) != asked:
+            self.faults.append(f"life {event.life} uses the key {key!r} for another question")
+        elif key in self._answers and self._answers[key].acknowledged:
+            self.faults.append(f"life {event.life} still asks {key!r}, whose answer was acknowledged")
+
+    def _ended(self, event: Viewed, view: View) -> None:
+        if was_lost(view):
+            if event.life == self.created.life:
+                self.faults.append(f"life {event.life} says the worker was lost, and ran it itself")
+            elif self._cancelled_at_home:
+                self.faults.append("its cancellation was acknowledged, and it ended as lost")
+        elif view["status"] == "cancelled":
+            if not self._cancel_sent:
+                self.faults.append(f"life {event.life} cancelled it, and nobody had asked for that")
+        elif not self._as_its_tool_ends(view):
+            self.faults.append(f"life {event.life} shows an end that its tool never makes: {view['status']}")
+
+    def _as_its_tool_ends(self, view: View) -> bool:
+        result, task = view.get("result", {}), self.created.task_id
+        match self.kind:
+            case "plain":
+                return bool(result.get("structuredContent") == {"task": task})
+            case "asking":  # what the answers say is compared with what was delivered
+                content = result.get("structuredContent", {})
+                return bool(content["task"] == task and content["answers"].keys() == ALL_QUESTIONS)
+            case "erring":
+                return result.get("isError") is True and result["content"][0]["text"] == ERRING_TEXT
+            case "failing":
+                error = {"code": FAILING_CODE, "message": FAILING_MESSAGE, "data": {"task": task}}
+                return bool(view.get("error") == error)
+            case _:
+                return False
+
+    # -- in the end ----------------------------------------------------------------------------------------
+
+    def conclude(self, delivered: Sequence[Delivered]) -> None:
+        """Nothing more will happen."""
+        if self._view["status"] not in ENDED and not self._gone:
+            self.faults.append(f"it never ended: it is {self._view['status']}")
+        values = {one.question: one.value for one in delivered}
+        sent = {answers.question: answers for answers in self._answers.values()}
+        for asked, value in values.items():
+            if asked not in sent or value not in sent[asked].values:
+                self.faults.append(f"{asked!r} was answered with what nobody sent")
+        if self._view["status"] == "completed":
+            said = self._view.get("result", {}).get("structuredContent", {}).get("answers", {})
+            if said != values:
+                self.faults.append("its result is not made of the answers that were delivered")
+            self.faults += [
+                f"the acknowledged answer to {asked!r} was never delivered"
+                for asked, answers in sent.items()
+                if answers.acknowledged and asked not in values
+            ]
+
+    @property
+    def _expires_at_ms(self) -> int:
+        return _unix_ms(self._view["createdAt"]) + int(self._view["ttlMs"])
+
+
+def _differing(one: View, other: View) -> Sequence[str]:
+    """Return the names of the members that differ, absent ones included."""
+    return [name for name in dict.fromkeys(chain(one, other)) if _member(one, name) != _member(other, name)]
+
+
+_ABSENT: Final = object()
+
+
+def _member(view: View, name: str) -> Any:
+    return view.get(name, _ABSENT)
+
+
+def _unix_ms(timestamp: str) -> int:
+    moment = datetime.fromisoformat(timestamp)
+    return round(moment.timestamp() * 1000)

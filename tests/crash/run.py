@@ -1,0 +1,277 @@
+"""A run: a server is killed again and again under load, started again over the same store, and judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from threading import Event as Flag
+from threading import Thread
+from time import sleep
+from typing import Final
+
+from attrs import define, field, frozen
+from mcp_tasks_adapters.cli.store import choose_store
+from mcp_tasks_adapters.toolkit import Server
+
+from mcp_tasks_proto.effects import FindExpired, Load
+from mcp_tasks_proto.inputs import ExpiredFound, Loaded
+from tests.adapters.store_harness import Bench, opened
+from tests.crash.checker import ENDED, find_faults, was_lost
+from tests.crash.customers import Customer, Life
+from tests.crash.history import (
+    AnswerAcknowledged,
+    Began,
+    CancelAcknowledged,
+    Created,
+    Delivered,
+    Event,
+    Note,
+    Refused,
+    Viewed,
+)
+from tests.crash.kinds import MANY
+
+__all__ = ["Plan", "Verdict", "run"]
+
+PROJECT: Final = Path(__file__).parents[2]
+READY: Final = "listening on "
+START_S: Final = 60.0
+STOP_S: Final = 20.0
+CUSTOMERS: Final = 8
+
+LONGEST_LIFE_S: Final = 0.7
+"""From when a server listens until it is killed, at most."""
+EARLY_SHARE: Final = 0.1
+"""Of the kills: while the server is starting, perhaps before it has looked at its store."""
+EARLIEST_S: Final = 0.2
+"""Before that there is nothing but an interpreter that starts."""
+
+FAR_FUTURE_MS: Final = 2**50
+SLICE: Final = 1_000
+
+
+@frozen(kw_only=True)
+class Plan:
+    """What to do."""
+
+    store: str
+    """As ``mcp-tasks serve --store`` takes it."""
+    kills: int
+    seed: int
+    """Of what customers choose and of the moments of the kills. The machine's timing has no seed."""
+    loops: Sequence[str]
+    """Each life takes one of these."""
+    folder: Path
+    """For the tools' diary."""
+
+
+@frozen(kw_only=True)
+class Verdict:
+    """What came of it."""
+
+    faults: Sequence[str]
+    counts: Counter[str]
+    """How much of what there was, so that nobody takes an idle run for a good one."""
+
+
+def run(plan: Plan, say: Callable[[str], None] = lambda _: None) -> Verdict:
+    """Carry out ``plan``; ``say`` is told how it goes."""
+    return _Run(plan, say).run()
+
+
+@define(eq=False)
+class _Run:
+    plan: Plan
+    say: Callable[[str], None]
+    random: Random = field(init=False)
+    history: list[Event] = field(init=False, factory=list)
+    customers: Sequence[Customer] = field(init=False)
+    counts: Counter[str] = field(init=False, factory=Counter)
+    _lives: int = field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        seed = self.plan.seed
+        self.random = Random(seed)
+        self.customers = [Customer(Random(f"{seed}/{number}"), self.history) for number in range(CUSTOMERS)]
+
+    def run(self) -> Verdict:
+        for _ in range(self.plan.kills):
+            self._life_and_death()
+            if self.counts["kills"] % 10 == 0:
+                self.say(f"{self.counts['kills']} kills, {len(self.history)} events")
+        left = self._last_life()
+        notes = list(self._notes())
+        self._count(notes)
+        return Verdict(faults=[*find_faults(self.history, notes), *left], counts=self.counts)
+
+    # -- lives ---------------------------------------------------------------------------------------------
+
+    def _life_and_death(self) -> None:
+        with self._server() as server:
+            if self.random.random() < EARLY_SHARE:
+                sleep(self.random.uniform(EARLIEST_S, LONGEST_LIFE_S))
+                server.kill()
+                self.counts["kills while starting"] += 1
+            else:
+                life = Life(self._lives, server.url(), Flag())
+                with self._busy(Customer.work, life):
+                    try:
+                        sleep(self.random.uniform(0, LONGEST_LIFE_S))
+                    finally:
+                        life.killed.set()
+                        server.kill()
+            self._listen_to(server.last_words())
+        self.counts["kills"] += 1
+
+    def _last_life(self) -> Sequence[str]:
+        """See everything to its end; return what is wrong with what is left in the store."""
+        with self._server() as server:
+            life = Life(self._lives, server.url(), Flag())
+            with self._busy(Customer.settle, life):
+                pass
+            left = self._never_ended()
+            if server.end() != 0:
+                left = [*left, "the last server did not end as it should"]
+            self._listen_to(server.last_words())
+        return left
+
+    @contextmanager
+    def _server(self) -> Iterator[_ServerProcess]:
+        self._lives += 1
+        loop = self.random.choice(self.plan.loops)
+        with _ServerProcess(self.plan.store, loop, self._diary) as server:
+            yield server
+
+    @contextmanager
+    def _busy(self, what: Callable[[Customer, Life], None], life: Life) -> Iterator[None]:
+        """Let all customers do something during the block; leave it when they are done."""
+        threads = [Thread(target=what, args=[customer, life]) for customer in self.customers]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            for thread in threads:
+                thread.join()
+
+    def _listen_to(self, words: str) -> None:
+        """A server that is well has nothing to say."""
+        if words:
+            self.history.append(Refused(life=self._lives, method="any", why=f"it said {words!r}"))
+
+    # -- what is left --------------------------------------------------------------------------------------
+
+    @property
+    def _diary(self) -> Path:
+        return self.plan.folder / "diary.jsonl"
+
+    def _notes(self) -> Iterator[Note]:
+        """Read the diary. A line that a kill cut short was not finished, and stands for nothing."""
+        for line in self._diary.read_text().split("\n")[:-1]:
+            note = json.loads(line)
+            if "question" in note:
+                yield Delivered(task_id=note["task"], question=note["question"], value=note["value"])
+            else:
+                yield Began(task_id=note["task"])
+
+    def _never_ended(self) -> Sequence[str]:
+        """Look into the store itself, where those are as well whose creation nobody acknowledged.
+
+        The server is still there to end what needs ending.
+        """
+        store = choose_store(self.plan.store, None, target="", server=Server("judge")).store
+        with opened(store) as bench:
+            waiting = _not_ended(bench, _all_ids(bench))
+            try:
+                bench.until(lambda: not _not_ended(bench, waiting))
+            except AssertionError:
+                return [f"{task_id}: it waits in the store for ever" for task_id in waiting]
+        return []
+
+    def _count(self, notes: Sequence[Note]) -> None:
+        names = {Created: "creations", AnswerAcknowledged: "answers", CancelAcknowledged: "cancellations"}
+        ends = {}
+        for event in self.history:
+            if isinstance(event, Viewed):
+                self.counts["looks"] += 1
+                if event.view is not None and event.view["status"] in ENDED:
+                    self.counts["looks at an end"] += 1
+                    ends[event.task_id] = "lost" if was_lost(event.view) else event.view["status"]
+                elif event.view is None:
+                    ends.setdefault(event.task_id, "expired")
+            elif type(event) in names:
+                self.counts[f"{names[type(event)]} acknowledged"] += 1
+        self.counts.update(f"ended: {end}" for end in ends.values())
+        self.counts["answers delivered"] = sum(isinstance(note, Delivered) for note in notes)
+
+
+def _all_ids(bench: Bench) -> Sequence[str]:
+    [found] = bench.ask([FindExpired(FAR_FUTURE_MS, MANY, 0)])
+    assert isinstance(found, ExpiredFound), found
+    return [record.task_id for record in found.records]
+
+
+def _not_ended(bench: Bench, task_ids: Sequence[str]) -> Sequence[str]:
+    waiting = []
+    for start in range(0, len(task_ids), SLICE):
+        for answer in bench.ask([Load(task_id, 0) for task_id in task_ids[start : start + SLICE]]):
+            assert isinstance(answer, Loaded), answer
+            if answer.record is not None and not answer.record.status.terminal:
+                waiting.append(answer.record.task_id)
+    return waiting
+
+
+class _ServerProcess:
+    """A real ``mcp-tasks serve``, killed at the end if it was not before."""
+
+    def __init__(self, store: str, loop: str, diary: Path) -> None:
+        command = [sys.executable, "-m", "mcp_tasks_adapters.cli", "serve", "tests.crash.tools:server"]
+        self._process = subprocess.Popen(
+            [*command, "--store", store, "--loop", loop],
+            cwd=PROJECT,
+            env={**os.environ, "CRASH_DIARY": str(diary)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> _ServerProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+        self._process.wait()
+
+    def url(self) -> str:
+        """Wait until it listens, and return where. Raises ``RuntimeError`` when it does not."""
+        assert self._process.stderr is not None
+        ready, _, _ = select.select([self._process.stderr], [], [], START_S)
+        said = self._process.stderr.readline() if ready else "nothing"
+        if not said.startswith(READY):
+            self.kill()
+            raise RuntimeError(f"the server did not start: it said {said}{self.last_words()}")
+        return said.removeprefix(READY).strip()
+
+    def kill(self) -> None:
+        """SIGKILL: nothing of the process has a chance to put anything in order."""
+        self._process.kill()
+
+    def end(self) -> int:
+        """Ask it to end, and return its exit code."""
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(STOP_S)
+
+    def last_words(self) -> str:
+        """Return what it said once it has ended, beside where it listens."""
+        assert self._process.stderr is not None
+        return "".join(line for line in self._process.stderr if not line.startswith(READY))
