@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import version
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -450,7 +451,8 @@ def test_asyncio_needs_no_trio(authors_file: Path) -> None:
 def test_the_demo_shows_a_task_in_every_status(loop: str) -> None:
     ran = run("demo", "--loop", loop, "--json")
     assert ran.returncode == 0, ran.stderr
-    shown = [json.loads(line) for line in ran.stdout.splitlines()]
+    everything = [json.loads(line) for line in ran.stdout.splitlines()]
+    shown = [one for one in everything if one["direction"] != "none"]
     assert [one["direction"] for one in shown] == ["request", "response"] * (len(shown) // 2)
     methods = {one["message"]["method"] for one in shown if one["direction"] == "request"}
     assert methods == {"server/discover", "tools/call", "tasks/get", "tasks/update", "tasks/cancel"}
@@ -465,6 +467,20 @@ def test_the_demo_is_readable() -> None:
     assert "→ tools/call" in ran.stdout
     assert "Mcp-Name: render" in ran.stdout
     assert "✓ cancelled, once the tool had stopped" in ran.stdout
+
+
+def test_life4_the_demo_kills_its_own_server_and_starts_it_again() -> None:
+    """What was handed out before is there afterwards, on the same port."""
+    shown = [json.loads(line) for line in run("demo", "--json").stdout.splitlines()]
+    killed, started = (place for place, one in enumerate(shown) if one["direction"] == "none")
+    assert "SIGKILL" in shown[killed]["headline"]
+    before = {
+        one["message"]["params"].get("taskId") for one in shown[:killed] if one["direction"] == "request"
+    }
+    after = [
+        one["message"]["params"].get("taskId") for one in shown[started:] if one["direction"] == "request"
+    ]
+    assert after[0] in before
 
 
 class _Parrot(BaseHTTPRequestHandler):
@@ -489,12 +505,12 @@ def test_the_demo_fails_when_a_message_is_not_as_expected(
     as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     @contextmanager
-    def parrot(loop: str) -> Iterator[str]:
+    def parrot(loop: str) -> Iterator[SimpleNamespace]:
         with HTTPServer(("127.0.0.1", 0), _Parrot) as server:
             thread = Thread(target=server.serve_forever)
             thread.start()
             try:
-                yield f"http://127.0.0.1:{server.server_port}/mcp"
+                yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}/mcp")
             finally:
                 server.shutdown()
                 thread.join()

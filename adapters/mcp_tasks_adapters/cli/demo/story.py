@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from mcp_tasks_adapters.cli.demo.client import Client, Notices
+from mcp_tasks_adapters.cli.demo.process import ServerProcess
 from mcp_tasks_adapters.cli.demo.screen import Screen
 from mcp_tasks_proto.vocabulary import MODERN_VERSION, TASKS_EXTENSION
 
@@ -21,12 +22,14 @@ ACKNOWLEDGED: Final[Notices] = {
 }
 
 
-def tell(client: Client, screen: Screen) -> None:
+def tell(client: Client, screen: Screen, server: ServerProcess) -> None:
     """Tell it. Raises ``UnexpectedError`` at whatever is not as it should be."""
     screen.chapter("What is served here?")
     _discover(client)
     screen.chapter("A call becomes a task, asks a question, completes")
-    _life(client)
+    ended = _life(client)
+    screen.chapter("The server is killed in the middle of a render, and started again")
+    _crash(client, screen, server, ended)
     screen.chapter("A task fails: a protocol error")
     _failure(client)
     screen.chapter("A tool errs: the task completes, with isError")
@@ -49,7 +52,8 @@ def _discover(client: Client) -> None:
     )
 
 
-def _life(client: Client) -> None:
+def _life(client: Client) -> Any:
+    """Return the view of the task at its end."""
     task_id = client.ask(
         "tools/call",
         {"name": "render", "arguments": {"scene": "harbour", "frames": 3}},
@@ -76,7 +80,7 @@ def _life(client: Client) -> None:
         "Answer the question, under its key",
         ACKNOWLEDGED,
     )
-    client.poll(
+    return client.poll(
         task_id,
         "completed",
         "And now?",
@@ -86,6 +90,43 @@ def _life(client: Client) -> None:
             ),
             "no question is left": lambda view: "inputRequests" not in view,
         },
+    )
+
+
+def _crash(client: Client, screen: Screen, server: ServerProcess, ended: Any) -> None:
+    task_id = client.ask(
+        "tools/call",
+        {"name": "render", "arguments": {"scene": "desert", "frames": 6}},
+        "Render six frames",
+        A_HANDLE,
+    )["taskId"]
+    client.poll(
+        task_id,
+        "working",
+        "How does it stand?",
+        {"the render is under way": lambda view: view["status"] == "working"},
+        saying="Frame [2-5]/6",
+    )
+    server.kill()
+    client.hang_up()
+    screen.event("SIGKILL: the process of the server is gone, with everything that it had in memory.")
+    server.start_again()
+    screen.event("Another process serves the same file, on the same port.")
+    client.poll(
+        task_id,
+        "failed",
+        "How does it stand?",
+        {
+            "the handle is still good; the task has ended, and says that its worker was lost": lambda view: (
+                view["error"]["data"]["reason"] == "worker_lost"
+            )
+        },
+    )
+    client.ask(
+        "tasks/get",
+        {"taskId": ended["taskId"]},
+        "And the task that had completed before?",
+        {"its result is there, and nothing about it has changed": lambda view: view == ended},
     )
 
 
