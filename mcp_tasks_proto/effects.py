@@ -30,6 +30,7 @@ __all__ = [
     "RejectReport",
     "Reply",
     "RequestCancel",
+    "ResumeWork",
     "Save",
     "Send",
     "StartTool",
@@ -116,6 +117,28 @@ class StartWork:
     task_id: str
 
 
+@frozen(kw_only=True)
+class ResumeWork:
+    """The node that ran this task's work is gone, and the work is this node's now: run the tool again.
+
+    Its handler is given what it was given first, and its work reports with this ``resumption``. What it asks
+    again is not asked anew: the answers that there are come at once, by ``DeliverInput`` (INP.1).
+    """
+
+    task_id: str
+    resumption: int
+    tool: str
+    arguments: Mapping[str, Any]
+    client_capabilities: Mapping[str, Any]
+    principal: str | None
+    checkpoint: Any = None
+    """What the work saved last (``WorkCheckpointed``); ``None``: nothing."""
+    answers: Mapping[str, Any] = field(factory=dict)
+    """What ``StartTool`` carried when the call became a task."""
+    state: Any = None
+    """Likewise."""
+
+
 @frozen
 class InputAnswer:
     """One answer on its way to a worker, who asked for it as ``name`` in its question ``ask``."""
@@ -142,6 +165,8 @@ class CancelReason(Enum):
     """Its time to live has passed; its record is gone, or about to go."""
     ENDED = "ended"
     """The task has ended without this worker: cancelled by deadline, or by another node."""
+    TAKEN_OVER = "taken over"
+    """Another node runs the work now: this worker's was taken for gone, and what it reports is not taken."""
 
     __hash__ = object.__hash__
 
@@ -228,6 +253,7 @@ Effect = (
     | Forward
     | StopCall
     | StartWork
+    | ResumeWork
     | DeliverInput
     | RequestCancel
     | AcceptReport

@@ -50,6 +50,7 @@ __all__ = [
     "ToolsChanged",
     "TtlChanged",
     "WorkAskedInput",
+    "WorkCheckpointed",
     "WorkCompleted",
     "WorkFailed",
     "WorkInput",
@@ -187,6 +188,9 @@ class CallBecameTask:
 
 
 # -- work: what the worker of a task does -------------------------------------------------------------
+#
+# ``resumption`` says which run of the work speaks: 0 the one of StartWork, later ones what ResumeWork said.
+# Once the work was taken over, what an earlier run says is rejected.
 
 
 @frozen(kw_only=True)
@@ -199,16 +203,36 @@ class WorkProgressed:
     ttl_ms: int | Keep | None = KEEP
     """New lifetime, counted from creation."""
     poll_interval_ms: int | Keep | None = KEEP
+    resumption: int = 0
+
+
+@frozen(kw_only=True)
+class WorkCheckpointed:
+    """The worker saves a small value for the next run, in case its node is gone some day."""
+
+    task_id: str
+    token: Hashable
+    value: Any
+    """Any JSON value, in place of the one before; ``None``: there is none."""
+    received: Sequence[str] = ()
+    """Its questions (``ask``) so far whose answers the value takes into account: the next run will not ask
+    them, and their answers are kept back from questions that look the same."""
+    resumption: int = 0
 
 
 @frozen(kw_only=True)
 class WorkAskedInput:
-    """The worker needs input. ``ask`` is a name of its own for this question, for life."""
+    """The worker needs input. ``ask`` is a name of its own for this question, for life.
+
+    What a resumed worker asks under the same names and with the same requests as the worker before is the
+    same question: it keeps its key, and its answer if it has one (INP.1).
+    """
 
     task_id: str
     token: Hashable
     ask: str
     requests: Mapping[str, Mapping[str, Any]]
+    resumption: int = 0
 
 
 @frozen(kw_only=True)
@@ -218,6 +242,7 @@ class WorkWithdrewInput:
     task_id: str
     token: Hashable
     ask: str
+    resumption: int = 0
 
 
 @frozen(kw_only=True)
@@ -228,6 +253,7 @@ class WorkCompleted:
     token: Hashable
     result: Mapping[str, Any]
     status_message: str | Keep | None = KEEP
+    resumption: int = 0
 
 
 @frozen(kw_only=True)
@@ -239,6 +265,7 @@ class WorkFailed:
     error: ErrorObject
     status_message: str | None = None
     """``None``: the error's message is used; a failed task always says something."""
+    resumption: int = 0
 
 
 @frozen(kw_only=True)
@@ -248,6 +275,7 @@ class WorkStopped:
     task_id: str
     token: Hashable
     status_message: str | Keep | None = KEEP
+    resumption: int = 0
 
 
 # -- store ----------------------------------------------------------------------------------------------
@@ -327,7 +355,8 @@ class WorkLost:
     """The node that ran the work of this task is gone, and will save nothing more.
 
     Told again from time to time for as long as the record names that ``node``: the engine that could not
-    save what follows from it waits for the next time. Harmless once the work is somebody else's, or done.
+    save what follows from it, or has no room for one more worker, waits for the next time. Harmless once the
+    work is somebody else's, or done.
     """
 
     task_id: str
@@ -367,6 +396,7 @@ class ShutdownStarted:
 CallInput = CallReturned | CallFailed | CallNotified | CallAskedInput | CallBecameTask
 WorkInput = (
     WorkProgressed
+    | WorkCheckpointed
     | WorkAskedInput
     | WorkWithdrewInput
     | WorkCompleted

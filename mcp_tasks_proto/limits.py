@@ -49,6 +49,10 @@ class Limits:
     """After a cancel, how long a worker may take to stop by itself (CAN.6)."""
     input_keys: int = _positive(256)
     """Input requests one task may make in its life."""
+    resumptions: int = _positive(16)
+    """Times the work of one task is taken over when its node is gone; then the task fails."""
+    checkpoint_bytes: int = _positive(64 * 1024)
+    """What the work of one task may save for the next run, as JSON."""
     status_message_chars: int = _positive(4096)
     """Longest status message; longer ones are cut."""
     sweep_batch: int = _positive(256)

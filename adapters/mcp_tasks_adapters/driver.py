@@ -24,6 +24,7 @@ from mcp_tasks_adapters.toolkit.outcomes import (
     Ending,
     Outcome,
     describe,
+    run_again,
     run_request,
     run_tool,
     run_work,
@@ -42,6 +43,7 @@ from mcp_tasks_proto.effects import (
     RejectReport,
     Reply,
     RequestCancel,
+    ResumeWork,
     Save,
     Send,
     StartTool,
@@ -65,6 +67,7 @@ from mcp_tasks_proto.inputs import (
     TimePassed,
     ToolsChanged,
     WorkAskedInput,
+    WorkCheckpointed,
     WorkCompleted,
     WorkFailed,
     WorkProgressed,
@@ -161,9 +164,14 @@ class _Call:
 
 @define(eq=False)
 class _Worker:
-    """The work of a task."""
+    """One run of the work of a task."""
 
     context: TaskContext
+    resumption: int = 0
+    may_be_handed_on: bool = False
+    """Whether another process goes on with the task when this one ends."""
+    handed_on: bool = False
+    """Whether it does, and this run is to end without a word."""
     errand: Errand[Ending] | None = None
 
 
@@ -184,6 +192,7 @@ class Driver:
         ``store`` is open, and it and ``loop`` may be used at once.
         """
         self._limits = server.limits
+        self._keeps_for_others = store.node is not None
         self._tools = dict(server.tools)
         self._handlers = dict(server.handlers)
         self._loop = loop
@@ -207,6 +216,7 @@ class Driver:
             Forward: self._forward,
             StopCall: self._stop_call,
             StartWork: self._start_work,
+            ResumeWork: self._resume_work,
             DeliverInput: self._deliver_input,
             RequestCancel: self._request_cancel,
             AcceptReport: self._accept_report,
@@ -286,11 +296,16 @@ class Driver:
                 self._call_ended(exchange, _stopping())
 
     def stop_work(self) -> None:
-        """Cancel every handler and worker; called when the loop is about to end."""
+        """Cancel every handler and worker; called when the loop is about to end.
+
+        Work that can be resumed, and that a store keeps which others can reach, ends without a word: whoever
+        comes next finds that its node is gone, and goes on with it.
+        """
         self.stop_calls()
         self._unwatch_tools()
         for worker in list(self._workers.values()):
-            self._stop_worker(worker, record_gone=False)
+            worker.handed_on = worker.may_be_handed_on and not worker.context.cancelled
+            self._stop_worker(worker, record_gone=worker.handed_on)
 
     async def settled(self) -> None:
         """Return once all that was reported is in the store, or failed to get there; hear of no more news.
@@ -343,8 +358,12 @@ class Driver:
                 self.feed(CallFailed(fact.exchange, failed))
             case WorkCompleted() | WorkFailed():
                 failed = internal_error("the worker's result cannot be kept")
-                self.feed(WorkFailed(task_id=fact.task_id, token=fact.token, error=failed))
-            case WorkProgressed() | WorkAskedInput() if isinstance(fact.token, Report):
+                self.feed(
+                    WorkFailed(
+                        task_id=fact.task_id, token=fact.token, error=failed, resumption=fact.resumption
+                    )
+                )
+            case WorkProgressed() | WorkCheckpointed() | WorkAskedInput() if isinstance(fact.token, Report):
                 fact.token.settle("the engine cannot take it")
 
     # -- to the peer ---------------------------------------------------------------------------------------
@@ -448,25 +467,59 @@ class Driver:
         call = self._calls.pop(start.exchange, None)
         if call is None or call.tool is None or call.offer is None or self._stopping:
             # The caller has just gone away, and the offer with it; or the server has no more time.
-            self._work_stopped(start.task_id)
+            if call is None or call.tool is None or not self._may_hand_on(call.tool):
+                self._work_stopped(start.task_id, 0)
             return
         context = TaskContext(start.task_id, call.arguments, feed=self.feed, loop=self._loop)
-        worker = self._workers[start.task_id] = _Worker(context)
-        run = partial(run_work, call.tool, call.offer.run, context, self._loop.cancelled)
-        worker.errand = Errand(self._loop, run, partial(self._work_ended, start.task_id))
+        worker = _Worker(context, may_be_handed_on=self._may_hand_on(call.tool))
+        self._work(worker, partial(run_work, call.tool, call.offer.run, context, self._loop.cancelled))
 
-    def _work_ended(self, task_id: str, ending: Ending | None) -> None:
-        self._workers.pop(task_id).context.over()
+    def _resume_work(self, resume: ResumeWork) -> None:
+        if self._stopping:
+            return  # this node is about to be gone as well, and the next one resumes it
+        tool = self._tools.get(resume.tool)
+        if tool is None:  # withdrawn since the engine looked
+            failed = internal_error("the work cannot be resumed: there is no such tool any more")
+            gone = WorkFailed(
+                task_id=resume.task_id, token=Report(), error=failed, resumption=resume.resumption
+            )
+            self.feed(gone)
+            return
+        call = ToolCall(_first_call(resume), self._notify, resumed=True)
+        context = TaskContext(
+            resume.task_id,
+            call.arguments,
+            feed=self.feed,
+            loop=self._loop,
+            resumption=resume.resumption,
+            checkpointed=resume.checkpoint,
+        )
+        worker = _Worker(context, resumption=resume.resumption, may_be_handed_on=True)
+        self._work(worker, partial(run_again, tool, call, context, self._loop.cancelled))
+
+    def _work(self, worker: _Worker, run: Callable[[], Awaitable[Ending]]) -> None:
+        self._workers[worker.context.task_id] = worker
+        worker.errand = Errand(self._loop, run, partial(self._work_ended, worker))
+
+    def _work_ended(self, worker: _Worker, ending: Ending | None) -> None:
+        task_id, resumption = worker.context.task_id, worker.resumption
+        if self._workers.get(task_id) is worker:
+            del self._workers[task_id]
+        worker.context.over()
         if ending is None:
-            self._work_stopped(task_id)
+            if not worker.handed_on:
+                self._work_stopped(task_id, resumption)
         elif isinstance(ending, ErrorObject):
-            self.feed(WorkFailed(task_id=task_id, token=Report(), error=ending))
+            self.feed(WorkFailed(task_id=task_id, token=Report(), error=ending, resumption=resumption))
         else:
-            self.feed(WorkCompleted(task_id=task_id, token=Report(), result=ending))
+            self.feed(WorkCompleted(task_id=task_id, token=Report(), result=ending, resumption=resumption))
 
-    def _work_stopped(self, task_id: str) -> None:
+    def _may_hand_on(self, tool: Tool) -> bool:
+        return self._keeps_for_others and tool.declaration.resumable
+
+    def _work_stopped(self, task_id: str, resumption: int) -> None:
         message = "The server stopped before the work was done." if self._stopping else KEEP
-        self.feed(WorkStopped(task_id=task_id, token=Report(), status_message=message))
+        self.feed(WorkStopped(task_id=task_id, token=Report(), status_message=message, resumption=resumption))
 
     def _deliver_input(self, deliver: DeliverInput) -> None:
         worker = self._workers.get(deliver.task_id)
@@ -494,6 +547,21 @@ class Driver:
 
 def _stopping() -> ErrorObject:
     return internal_error("the server is stopping", reason="shutting_down")
+
+
+def _first_call(resume: ResumeWork) -> StartTool:
+    """Return the call that became the task, as far as it is known; nobody waits for its outcome."""
+    return StartTool(
+        exchange=None,
+        tool=resume.tool,
+        arguments=resume.arguments,
+        can_create_task=True,
+        client_capabilities=resume.client_capabilities,
+        principal=resume.principal,
+        answers=resume.answers,
+        state=resume.state,
+        params={"name": resume.tool, "arguments": resume.arguments},
+    )
 
 
 def _became_task(exchange: Hashable, offer: TaskOffer) -> CallBecameTask:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeGuard
 
 from attrs import evolve
 
-from mcp_tasks_proto.effects import RejectReport
+from mcp_tasks_proto.effects import RejectReport, ResumeWork
 from mcp_tasks_proto.errors import LocalProtocolError, limit_reached
 from mcp_tasks_proto.input_requests import check_requests
 from mcp_tasks_proto.inputs import (
@@ -23,6 +23,7 @@ from mcp_tasks_proto.inputs import (
     Keep,
     TtlChanged,
     WorkAskedInput,
+    WorkCheckpointed,
     WorkCompleted,
     WorkFailed,
     WorkInput,
@@ -32,12 +33,19 @@ from mcp_tasks_proto.inputs import (
 )
 from mcp_tasks_proto.lifecycle import Status, Trigger
 from mcp_tasks_proto.limits import Limits
-from mcp_tasks_proto.records import TaskRecord
+from mcp_tasks_proto.records import Resumption, TaskRecord
 from mcp_tasks_proto.server.exchange import Exchange
-from mcp_tasks_proto.server.operations import AskInput, EndWork, Operation, Progress, WithdrawInput
+from mcp_tasks_proto.server.operations import (
+    AskInput,
+    Checkpoint,
+    EndWork,
+    Operation,
+    Progress,
+    WithdrawInput,
+)
 from mcp_tasks_proto.wire.jsonrpc import encode, json_size
 
-__all__ = ["check_result", "copied", "is_task_id", "new_record", "operation_of"]
+__all__ = ["check_result", "copied", "is_task_id", "new_record", "operation_of", "resumed_work"]
 
 TASK_ID: Final = pattern(r"[A-Za-z0-9._~-]{21,256}")
 """A task id: header-safe, and long enough for 122 random bits at 6 bits a character (LIFE.6)."""
@@ -56,7 +64,7 @@ def check_result(fact: str, result: Mapping[str, Any]) -> None:
         raise LocalProtocolError(f"{fact}: a result's _meta is an object")
 
 
-def copied(value: Mapping[str, Any]) -> tuple[Any, int]:
+def copied(value: Any) -> tuple[Any, int]:
     """Return a copy that shares nothing with ``value``, and its size in bytes as JSON.
 
     Raises :class:`LocalProtocolError` when it is not JSON.
@@ -89,7 +97,33 @@ def new_record(
         ttl_ms=_lifetime(ttl_ms, limits),
         poll_interval_ms=_milliseconds("poll_interval_ms", poll_ms),
         node=node,
-        payload_bytes=json_size(arguments),
+        resumption=exchange.resumption,
+        payload_bytes=json_size(arguments) + _given_bytes(exchange.resumption),
+    )
+
+
+def _given_bytes(resumption: Resumption | None) -> int:
+    if resumption is None or not (resumption.answers or resumption.state is not None):
+        return 0
+    return json_size([resumption.answers, resumption.state])
+
+
+def resumed_work(record: TaskRecord) -> ResumeWork:
+    """Return what tells the host to run the work of this record again. It shares nothing with the record."""
+    resumption = record.resumption or Resumption()
+    (arguments, checkpoint, answers, state), _ = copied(
+        [record.arguments, resumption.checkpoint, resumption.answers, resumption.state]
+    )
+    return ResumeWork(
+        task_id=record.task_id,
+        resumption=resumption.times,
+        tool=record.tool,
+        arguments=arguments,
+        client_capabilities=record.client_capabilities,
+        principal=record.principal,
+        checkpoint=checkpoint,
+        answers=answers,
+        state=state,
     )
 
 
@@ -106,12 +140,26 @@ def _progress(fact: WorkProgressed, limits: Limits) -> Operation:
         changes["ttl_ms"] = _lifetime(fact.ttl_ms, limits)
     if fact.poll_interval_ms is not KEEP:
         changes["poll_interval_ms"] = _milliseconds("poll_interval_ms", fact.poll_interval_ms)
-    return Progress(task_id=fact.task_id, report=fact.token, changes=changes)
+    return Progress(task_id=fact.task_id, report=fact.token, resumption=fact.resumption, changes=changes)
 
 
 def _ttl(fact: TtlChanged, limits: Limits) -> Operation:
     changes = {"ttl_ms": _lifetime(fact.ttl_ms, limits)}
     return Progress(task_id=fact.task_id, report=fact.token, trigger=Trigger.TTL_CHANGED, changes=changes)
+
+
+def _checkpointed(fact: WorkCheckpointed, limits: Limits) -> Operation | RejectReport:
+    value, size = (None, 0) if fact.value is None else copied(fact.value)
+    if size > limits.checkpoint_bytes:
+        return RejectReport(fact.token, "the checkpoint is too large (Limits.checkpoint_bytes)")
+    return Checkpoint(
+        task_id=fact.task_id,
+        report=fact.token,
+        resumption=fact.resumption,
+        value=value,
+        value_bytes=size,
+        received=frozenset(fact.received),
+    )
 
 
 def _asked(fact: WorkAskedInput, limits: Limits) -> Operation | RejectReport:
@@ -123,6 +171,7 @@ def _asked(fact: WorkAskedInput, limits: Limits) -> Operation | RejectReport:
     return AskInput(
         task_id=fact.task_id,
         report=fact.token,
+        resumption=fact.resumption,
         ask=fact.ask,
         requests=requests,
         request_bytes=size,
@@ -131,7 +180,7 @@ def _asked(fact: WorkAskedInput, limits: Limits) -> Operation | RejectReport:
 
 
 def _withdrawn(fact: WorkWithdrewInput, limits: Limits) -> Operation:
-    return WithdrawInput(task_id=fact.task_id, report=fact.token, ask=fact.ask)
+    return WithdrawInput(task_id=fact.task_id, report=fact.token, resumption=fact.resumption, ask=fact.ask)
 
 
 def _completed(fact: WorkCompleted, limits: Limits) -> Operation:
@@ -139,10 +188,14 @@ def _completed(fact: WorkCompleted, limits: Limits) -> Operation:
     result, size = copied(fact.result)
     if size > limits.result_bytes:
         error = limit_reached("result_bytes")
-        return _failed(WorkFailed(task_id=fact.task_id, token=fact.token, error=error), limits)
+        return _failed(
+            WorkFailed(task_id=fact.task_id, token=fact.token, error=error, resumption=fact.resumption),
+            limits,
+        )
     return EndWork(
         task_id=fact.task_id,
         report=fact.token,
+        resumption=fact.resumption,
         trigger=Trigger.WORK_COMPLETED,
         result=result,
         result_bytes=size,
@@ -159,6 +212,7 @@ def _failed(fact: WorkFailed, limits: Limits) -> Operation:
     return EndWork(
         task_id=fact.task_id,
         report=fact.token,
+        resumption=fact.resumption,
         trigger=Trigger.WORK_FAILED,
         error=error,
         result_bytes=min(size, limits.result_bytes),
@@ -170,6 +224,7 @@ def _stopped(fact: WorkStopped, limits: Limits) -> Operation:
     return EndWork(
         task_id=fact.task_id,
         report=fact.token,
+        resumption=fact.resumption,
         trigger=Trigger.WORK_STOPPED,
         status_message=_kept_or_cut(fact.status_message, limits),
     )
@@ -177,6 +232,7 @@ def _stopped(fact: WorkStopped, limits: Limits) -> Operation:
 
 _TRANSLATIONS: Final[Mapping[type, Callable[[Any, Limits], Operation | RejectReport]]] = {
     WorkProgressed: _progress,
+    WorkCheckpointed: _checkpointed,
     TtlChanged: _ttl,
     WorkAskedInput: _asked,
     WorkWithdrewInput: _withdrawn,

@@ -36,6 +36,7 @@ EXPECTED: Final = """
     WorkProgressed          stay                stay                ignore
     InputAsked              input_required      stay                reject
     InputAskedAfterCancel   reject              reject              reject
+    InputAskedAgain         stay                stay                reject
     InputsPartlyAnswered    ignore              stay                ignore
     InputsFullyAnswered     ignore              working             ignore
     NothingAnswered         ignore              ignore              ignore
@@ -47,6 +48,7 @@ EXPECTED: Final = """
     WorkFailed              failed              failed              ignore
     WorkStopped             cancelled           cancelled           ignore
     WorkLost                failed              failed              ignore
+    WorkResumed             stay                stay                ignore
     GraceElapsed            cancelled           cancelled           ignore
 """
 

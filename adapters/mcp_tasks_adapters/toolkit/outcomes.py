@@ -34,7 +34,7 @@ from mcp_tasks_proto.wire.jsonrpc import parse_error_object
 if TYPE_CHECKING:
     from mcp_tasks_adapters.toolkit.tools import Tool
 
-__all__ = ["Ending", "Outcome", "describe", "run_request", "run_tool", "run_work"]
+__all__ = ["Ending", "Outcome", "describe", "run_again", "run_request", "run_tool", "run_work"]
 
 Ending = dict[str, Any] | ErrorObject
 """A result, or a protocol error."""
@@ -71,6 +71,16 @@ async def run_work(tool: Tool, work: Work, context: TaskContext, cancelled: Canc
         return tool.result(await work(context))
 
     return await _ending_of(run, lambda error: _tool_failure(error, tool.name), cancelled)
+
+
+async def run_again(tool: Tool, call: ToolCall, context: TaskContext, cancelled: Cancelled) -> Ending:
+    """Run a tool's handler for a task that is resumed, and then the work."""
+    outcome = await run_tool(tool, call, cancelled)
+    if isinstance(outcome, TaskOffer):
+        return await run_work(tool, outcome.run, context, cancelled)
+    if isinstance(outcome, InputRequired):
+        return internal_error("the task could not be resumed: its tool asked before it went on as a task")
+    return outcome
 
 
 async def run_request(

@@ -91,6 +91,7 @@ class Server:
         name: str | None = None,
         *,
         task: str = "optional",
+        resumable: bool = False,
         title: str | None = None,
         description: str | None = None,
         input_schema: Mapping[str, Any] | None = None,
@@ -104,6 +105,10 @@ class Server:
         ``name`` defaults to the function's name, ``description`` to its docstring. ``task`` says whether a
         call may become a task: ``"forbidden"``, ``"optional"``, or ``"required"`` for a tool that cannot run
         without (callers who declare no tasks are refused, NEG.5).
+
+        ``resumable`` says what becomes of a task whose process is gone, where tasks are kept in a store that
+        outlives it: another process calls the handler again with what it was given first, and it returns
+        ``call.task(...)`` again; :class:`TaskContext` says what the work finds. Otherwise the task fails.
 
         Arguments that do not fit ``input_schema`` never reach the handler: the caller gets a result with
         ``isError`` that names the problem. A result is checked against ``output_schema`` when it is final,
@@ -121,6 +126,7 @@ class Server:
                 handler,
                 name=getattr(handler, "__name__", "") if name is None else name,
                 task=task,
+                resumable=resumable,
                 definition={
                     "title": title,
                     "description": inspect.getdoc(handler) if description is None else description,
