@@ -469,18 +469,18 @@ def test_the_demo_is_readable() -> None:
     assert "✓ cancelled, once the tool had stopped" in ran.stdout
 
 
-def test_life4_the_demo_kills_its_own_server_and_starts_it_again() -> None:
-    """What was handed out before is there afterwards, on the same port."""
+def test_life4_the_demo_kills_its_own_server_and_finishes_the_same_task() -> None:
+    """What was handed out before is there afterwards, on the same port, and goes on."""
     shown = [json.loads(line) for line in run("demo", "--json").stdout.splitlines()]
     killed, started = (place for place, one in enumerate(shown) if one["direction"] == "none")
-    assert "SIGKILL" in shown[killed]["headline"]
-    before = {
-        one["message"]["params"].get("taskId") for one in shown[:killed] if one["direction"] == "request"
-    }
-    after = [
-        one["message"]["params"].get("taskId") for one in shown[started:] if one["direction"] == "request"
+    assert "kill -9" in shown[killed]["headline"]
+    [made] = [
+        one["message"]["result"] for one in shown[:killed] if one["headline"] == "task, working, Queued"
     ]
-    assert after[0] in before
+    views = [one["message"]["result"] for one in shown[started:] if one["direction"] == "response"]
+    [end] = [view for view in views if view.get("taskId") == made["taskId"] and view["status"] == "completed"]
+    assert "going on after frame" in end["statusMessage"]
+    assert end["createdAt"] == made["createdAt"]
 
 
 class _Parrot(BaseHTTPRequestHandler):

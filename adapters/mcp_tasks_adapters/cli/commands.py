@@ -127,9 +127,10 @@ def serve(
 def demo(loop: str, as_json: bool) -> None:
     """Watch a client and a server at work.
 
-    Starts a server on a free port and takes a task through its life: created, polled, answered, completed;
-    then one that fails, one whose tool errs, one that is cancelled. Shows every message, and what to notice
-    in it, which is checked: anything unexpected ends it with exit code 1.
+    Starts a server on a free port, over a file in a temporary folder, and takes a task through its life:
+    created, polled, answered, completed, though its server is killed on the way and started again. Then one
+    that fails, one whose tool errs, one that is cancelled. Shows every message, and what to notice in it,
+    which is checked: anything unexpected ends it with exit code 1.
     """
     from mcp_tasks_adapters.cli.demo import run_demo
 
