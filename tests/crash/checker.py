@@ -6,7 +6,7 @@ It knows nothing of servers and stores: a history goes in, faults in plain words
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Any, Final
@@ -19,6 +19,7 @@ from tests.crash.history import (
     Began,
     CancelAcknowledged,
     CancelSent,
+    Checkpointed,
     Created,
     Delivered,
     Event,
@@ -51,11 +52,13 @@ def find_faults(history: Iterable[Event], notes: Iterable[Note]) -> Sequence[str
             faults.append(f"{event.task_id}: two creations got this id")
         else:
             tasks[event.task_id] = _Task(event)
-    begun, delivered = _sorted_out(notes)
-    for task_id in begun.keys() | delivered.keys():
-        faults += _faults_of_work(task_id, begun[task_id], delivered[task_id])
+    by_task: defaultdict[str, list[Note]] = defaultdict(list)
+    for note in notes:
+        by_task[note.task_id].append(note)
+    for task_id, noted in by_task.items():
+        faults += [f"{task_id}: {fault}" for fault in _faults_of_work(noted)]
     for task_id, task in tasks.items():
-        task.conclude(delivered[task_id])
+        task.conclude([note for note in by_task[task_id] if isinstance(note, Delivered)])
         faults += [f"{task_id} ({task.kind}): {fault}" for fault in task.faults]
     return faults
 
@@ -71,25 +74,33 @@ def was_lost(view: View) -> bool:
     )
 
 
-def _sorted_out(notes: Iterable[Note]) -> tuple[Counter[str], Mapping[str, Sequence[Delivered]]]:
-    begun: Counter[str] = Counter()
-    delivered: defaultdict[str, list[Delivered]] = defaultdict(list)
-    for note in notes:
-        match note:
-            case Began(task_id=task_id):
-                begun[task_id] += 1
-            case Delivered(task_id=task_id):
-                delivered[task_id].append(note)
-    return begun, delivered
-
-
-def _faults_of_work(task_id: str, beginnings: int, delivered: Sequence[Delivered]) -> Iterator[str]:
-    """What must hold of any work, be its creation acknowledged or not."""
-    if beginnings > 1:
-        yield f"{task_id}: its work began {beginnings} times"
-    for asked, times in Counter(one.question for one in delivered).items():
+def _faults_of_work(noted: Sequence[Note]) -> Iterator[str]:
+    """What must hold of the work of any task, be its creation acknowledged or not."""
+    beginnings = [note for note in noted if isinstance(note, Began)]
+    if len(beginnings) > 1 and beginnings[0].kind != "resumable":
+        yield f"its work began {len(beginnings)} times"
+    for times in Counter(note.process for note in beginnings).values():
         if times > 1:
-            yield f"{task_id}: the answer to {asked!r} was delivered {times} times"
+            yield f"its work began {times} times in one process"
+    yield from _faults_of_deliveries([note for note in noted if isinstance(note, Delivered)])
+    reached = 0
+    for note in noted:
+        if isinstance(note, Checkpointed):
+            reached = max(reached, note.round)
+        elif isinstance(note, Began) and note.round < reached:
+            yield f"its work went on at round {note.round}, and a checkpoint of round {reached} was durable"
+
+
+def _faults_of_deliveries(delivered: Sequence[Delivered]) -> Iterator[str]:
+    """Each run has an answer once; of several runs each has the same."""
+    for (asked, _), times in Counter((note.question, note.process) for note in delivered).items():
+        if times > 1:
+            yield f"the answer to {asked!r} was delivered {times} times"
+    for asked, answers in Counter(
+        note for note, _ in {(note.question, note.value) for note in delivered}
+    ).items():
+        if answers > 1:
+            yield f"{asked!r} was answered in {answers} ways"
 
 
 @define(eq=False)
@@ -188,7 +199,7 @@ class _Task:
             self.faults.append(f"life {event.life} still asks {key!r}, whose answer was acknowledged")
 
     def _ended(self, event: Viewed, view: View) -> None:
-        if was_lost(view):
+        if was_lost(view) and self.kind != "resumable":
             if event.life == self.created.life:
                 self.faults.append(f"life {event.life} says the worker was lost, and ran it itself")
             elif self._cancelled_at_home:
@@ -200,20 +211,23 @@ class _Task:
             self.faults.append(f"life {event.life} shows an end that its tool never makes: {view['status']}")
 
     def _as_its_tool_ends(self, view: View) -> bool:
-        result, task = view.get("result", {}), self.created.task_id
-        match self.kind:
-            case "plain":
-                return bool(result.get("structuredContent") == {"task": task})
-            case "asking":  # what the answers say is compared with what was delivered
-                content = result.get("structuredContent", {})
-                return bool(content["task"] == task and content["answers"].keys() == ALL_QUESTIONS)
-            case "erring":
-                return result.get("isError") is True and result["content"][0]["text"] == ERRING_TEXT
-            case "failing":
-                error = {"code": FAILING_CODE, "message": FAILING_MESSAGE, "data": {"task": task}}
-                return bool(view.get("error") == error)
+        task, result, error = self.created.task_id, view.get("result", {}), view.get("error", {})
+        content = result.get("structuredContent", {})
+        match self.kind, view["status"]:
+            case "plain", "completed":
+                expected = content == {"task": task}
+            case (("asking" | "resumable"), "completed"):  # what they say is compared with what was delivered
+                expected = content.get("task") == task and set(content.get("answers", {})) == ALL_QUESTIONS
+            case "resumable", "failed":
+                expected = error.get("data") == {"reason": "resumptions"}
+            case "erring", "completed":
+                said = {"isError": True, "content": [{"type": "text", "text": ERRING_TEXT}]}
+                expected = result == {**result, **said}
+            case "failing", "failed":
+                expected = error == {"code": FAILING_CODE, "message": FAILING_MESSAGE, "data": {"task": task}}
             case _:
-                return False
+                expected = False
+        return bool(expected)
 
     # -- in the end ----------------------------------------------------------------------------------------
 

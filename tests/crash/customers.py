@@ -32,7 +32,7 @@ from tests.crash.history import (
     View,
     Viewed,
 )
-from tests.crash.kinds import KINDS
+from tests.crash.kinds import ASKING, KINDS
 
 __all__ = ["Customer", "Life"]
 
@@ -151,7 +151,7 @@ class Customer:
             self._over.append(task)
         elif task.to_cancel and self.random.random() < 0.5:
             self._cancel(task)
-        elif task.kind == "asking" and task.view["status"] == "input_required":
+        elif task.kind in ASKING and task.view["status"] == "input_required":
             self._answer(task, task.view["inputRequests"])
 
     def _look(self, task: _Followed) -> None:

@@ -17,6 +17,7 @@ __all__ = [
     "Began",
     "CancelAcknowledged",
     "CancelSent",
+    "Checkpointed",
     "Created",
     "Delivered",
     "Event",
@@ -100,9 +101,12 @@ Event = Created | Viewed | AnswerSent | AnswerAcknowledged | CancelSent | Cancel
 
 @frozen(kw_only=True)
 class Began:
-    """A worker noted that it begins."""
+    """A worker noted that it begins, or goes on from a checkpoint; in which process, and at which round."""
 
     task_id: str
+    kind: str
+    process: str
+    round: int = 0
 
 
 @frozen(kw_only=True)
@@ -110,8 +114,17 @@ class Delivered:
     """A worker noted an answer that reached it."""
 
     task_id: str
+    process: str
     question: str
     value: str
 
 
-Note = Began | Delivered
+@frozen(kw_only=True)
+class Checkpointed:
+    """A worker noted that a checkpoint of its is durable: it needs to begin at no earlier round any more."""
+
+    task_id: str
+    round: int
+
+
+Note = Began | Delivered | Checkpointed

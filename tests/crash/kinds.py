@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 __all__ = [
+    "ASKING",
     "BRIEF_TTL_MS",
     "ERRING_TEXT",
     "FAILING_CODE",
@@ -17,8 +18,10 @@ __all__ = [
     "question",
 ]
 
-KINDS: Final = ("plain", "asking", "failing", "erring", "endless", "brief")
+KINDS: Final = ("plain", "asking", "resumable", "failing", "erring", "endless", "brief")
 """The tools, each of which makes tasks of one kind."""
+ASKING: Final = frozenset({"asking", "resumable"})
+"""Those that ask :data:`ROUNDS`, and return the answers."""
 
 LIFETIME_MS: Final = 6 * 3_600_000
 """Of every task but the brief ones: longer than the longest run."""

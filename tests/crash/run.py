@@ -31,6 +31,7 @@ from tests.crash.history import (
     AnswerAcknowledged,
     Began,
     CancelAcknowledged,
+    Checkpointed,
     Created,
     Delivered,
     Event,
@@ -178,18 +179,22 @@ class _Run:
         return self.plan.folder / "diary.jsonl"
 
     def _notes(self) -> Iterator[Note]:
-        """Read the diary. A line that a kill cut short was not finished, and stands for nothing."""
-        for line in self._diary.read_text().split("\n")[:-1]:
+        """Read the diary. Each line was written in one go: it is there, or it is not."""
+        for line in self._diary.read_text().splitlines():
             note = json.loads(line)
-            if "question" in note:
-                yield Delivered(task_id=note["task"], question=note["question"], value=note["value"])
-            else:
-                yield Began(task_id=note["task"])
+            match note.pop("what"):
+                case "began":
+                    yield Began(**note)
+                case "delivered":
+                    yield Delivered(**note)
+                case "checkpointed":
+                    yield Checkpointed(task_id=note["task_id"], round=note["round"])
 
     def _never_ended(self) -> Sequence[str]:
         """Look into the store itself, where those are as well whose creation nobody acknowledged.
 
-        The server is still there to end what needs ending.
+        The server is still there to end what needs ending. Of those, the resumable ones wait for answers that
+        nobody will give, as long as their time to live allows.
         """
         store = choose_store(self.plan.store, None, target="", server=Server("judge")).store
         with opened(store) as bench:
@@ -215,6 +220,8 @@ class _Run:
                 self.counts[f"{names[type(event)]} acknowledged"] += 1
         self.counts.update(f"ended: {end}" for end in ends.values())
         self.counts["answers delivered"] = sum(isinstance(note, Delivered) for note in notes)
+        begun = Counter(note.task_id for note in notes if isinstance(note, Began))
+        self.counts["resumptions"] = begun.total() - len(begun)
 
 
 def _all_ids(bench: Bench) -> Sequence[str]:
@@ -228,8 +235,9 @@ def _not_ended(bench: Bench, task_ids: Sequence[str]) -> Sequence[str]:
     for start in range(0, len(task_ids), SLICE):
         for answer in bench.ask([Load(task_id, 0) for task_id in task_ids[start : start + SLICE]]):
             assert isinstance(answer, Loaded), answer
-            if answer.record is not None and not answer.record.status.terminal:
-                waiting.append(answer.record.task_id)
+            record = answer.record
+            if record is not None and not record.status.terminal and record.tool != "resumable":
+                waiting.append(record.task_id)
     return waiting
 
 

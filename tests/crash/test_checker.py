@@ -15,6 +15,7 @@ from tests.crash.history import (
     Began,
     CancelAcknowledged,
     CancelSent,
+    Checkpointed,
     Created,
     Delivered,
     Event,
@@ -48,6 +49,12 @@ def view(status: str, second: int = 0, **members: Any) -> dict[str, Any]:
     }
 
 
+RESUMED_TOO_OFTEN: Final[dict[str, Any]] = {
+    "statusMessage": "The worker was lost again.",
+    "error": {"code": -32603, "message": "lost", "data": {"reason": "resumptions"}},
+}
+
+
 def lost(second: int) -> dict[str, Any]:
     """Return how a task ends whose process was killed."""
     return view("failed", second, **LOST)
@@ -77,11 +84,13 @@ def acknowledged(key: str) -> AnswerAcknowledged:
     return AnswerAcknowledged(task_id="a", life=1, key=key)
 
 
-def delivered(asked: str, value: str) -> Delivered:
-    return Delivered(task_id="a", question=asked, value=value)
+def delivered(asked: str, value: str, process: str = "first") -> Delivered:
+    return Delivered(task_id="a", process=process, question=asked, value=value)
 
 
-BEGAN: Final = Began(task_id="a")
+BEGAN: Final = Began(task_id="a", kind="plain", process="first")
+RESUMABLE: Final = evolve(BEGAN, kind="resumable")
+RESUMED: Final = evolve(RESUMABLE, process="second")
 CANCEL: Final = (CancelSent(task_id="a", life=1), CancelAcknowledged(task_id="a", life=1))
 DONE: Final = view("completed", 5, result={"structuredContent": {"task": "a"}})
 PLAIN: Final[Sequence[Event]] = (created(), viewed(view("working")), viewed(DONE), viewed(DONE, life=2))
@@ -93,9 +102,9 @@ KEYS: Final = ["left", "right", "left.2", "right.2", "left.3"]
 ANSWERS: Final = {asked: f"answer to {asked}" for asked in EVERY_QUESTION}
 
 
-def asking() -> list[Event]:
+def asking(kind: str = "asking") -> list[Event]:
     """Return the history of a task that asked all its questions, one after another."""
-    history: list[Event] = [created("asking")]
+    history: list[Event] = [created(kind)]
     for second, (key, asked) in enumerate(zip(KEYS, EVERY_QUESTION, strict=True)):
         history.append(viewed(asks(second, **{key: asked})))
         history += [sent(key, asked, ANSWERS[asked]), acknowledged(key)]
@@ -103,8 +112,8 @@ def asking() -> list[Event]:
     return [*history, viewed(view("completed", 9, result={"structuredContent": content}))]
 
 
-def all_delivered() -> list[Note]:
-    return [BEGAN, *(delivered(asked, value) for asked, value in ANSWERS.items())]
+def all_delivered(process: str = "first") -> list[Note]:
+    return [BEGAN, *(delivered(asked, value, process) for asked, value in ANSWERS.items())]
 
 
 # -- promises kept -------------------------------------------------------------------------------------------
@@ -119,6 +128,19 @@ def all_delivered() -> list[Note]:
         pytest.param([*ENDLESS, viewed(lost(1), life=2)], [BEGAN], id="lost"),
         pytest.param([created("brief"), viewed(None, at_second=60)], [BEGAN], id="expired"),
         pytest.param([], [BEGAN], id="never acknowledged"),
+        pytest.param(asking("resumable"), [RESUMABLE, *all_delivered()[1:], RESUMED], id="resumed"),
+        pytest.param(
+            asking("resumable"),
+            [RESUMABLE, delivered(FIRST_LEFT, ANSWERS[FIRST_LEFT]), RESUMED,
+             *all_delivered("second")[1:],
+             Checkpointed(task_id="a", round=1), evolve(RESUMED, process="third", round=1)],
+            id="resumed before and after a checkpoint",
+        ),
+        pytest.param(
+            [created("resumable"), viewed(view("failed", 1, **RESUMED_TOO_OFTEN), life=9)],
+            [RESUMABLE],
+            id="resumed too often",
+        ),
         pytest.param(
             [created("asking"), viewed(asks(1, left=FIRST_LEFT)), sent("left", FIRST_LEFT, "yes"),
              acknowledged("left"), viewed(lost(2), life=2)],
@@ -255,7 +277,28 @@ def test_can6_a_cancellation_that_nobody_asked_for() -> None:
 
 
 def test_work_that_begins_twice() -> None:
-    assert fault(PLAIN, [BEGAN, BEGAN]) == "a: its work began 2 times"
+    again = evolve(BEGAN, process="second")
+    assert fault(PLAIN, [BEGAN, again]) == "a: its work began 2 times"
+
+
+def test_resumable_work_that_begins_twice_in_one_process() -> None:
+    found = fault(asking("resumable"), [RESUMABLE, RESUMABLE, *all_delivered()[1:]])
+    assert found == "a: its work began 2 times in one process"
+
+
+def test_resumable_work_whose_answers_change_from_run_to_run() -> None:
+    other = delivered(FIRST_LEFT, "another", "second")
+    notes = [RESUMABLE, *all_delivered()[1:], RESUMED, other]
+    assert f"a: {FIRST_LEFT!r} was answered in 2 ways" in find_faults(asking("resumable"), notes)
+
+
+def test_resumable_work_that_forgets_a_checkpoint() -> None:
+    notes = [RESUMABLE, *all_delivered()[1:], Checkpointed(task_id="a", round=2), evolve(RESUMED, round=1)]
+    assert "went on at round 1, and a checkpoint of round 2 was durable" in fault(asking("resumable"), notes)
+
+
+def test_resumable_work_that_ends_as_lost() -> None:
+    assert "an end that its tool never makes" in fault([created("resumable"), viewed(lost(1), life=2)])
 
 
 def test_a_worker_that_is_called_lost_and_is_not() -> None:

@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import sys
+from secrets import token_hex
 from typing import Any
 
 from mcp_tasks_adapters.toolkit import (
@@ -41,6 +42,7 @@ STEP_S = 0.01
 POLL_MS = 50
 FORM = {"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]}
 
+PROCESS = token_hex(8)
 _diary = os.open(os.environ["CRASH_DIARY"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
 server = Server(
@@ -53,7 +55,7 @@ async def plain(call: ToolCall) -> TaskOffer:
     """Report progress, and complete."""
 
     async def run(task: TaskContext) -> dict[str, Any]:
-        note_beginning(task)
+        note_beginning(task, "plain")
         for step in range(3):
             await task.update(f"Step {step}")
             await pause()
@@ -67,13 +69,27 @@ async def asking(call: ToolCall) -> TaskOffer:
     """Ask several rounds of questions, and return the answers."""
 
     async def run(task: TaskContext) -> dict[str, Any]:
-        note_beginning(task)
+        note_beginning(task, "asking")
         said: dict[str, str] = {}
-        for number, names in enumerate(ROUNDS):
-            forms = {name: elicit(message=question(number, name), schema=FORM) for name in names}
-            for name, answer in (await task.request_input(forms)).items():
-                said[question(number, name)] = answer.content["value"]
-                note(task, question=question(number, name), value=answer.content["value"])
+        for number in range(len(ROUNDS)):
+            said |= await ask(task, number)
+        return structured({"task": task.task_id, "answers": said})
+
+    return call.task(run)
+
+
+@server.tool(task="required", resumable=True)
+async def resumable(call: ToolCall) -> TaskOffer:
+    """Do the same, and go on after the last round when the process was killed."""
+
+    async def run(task: TaskContext) -> dict[str, Any]:
+        done = task.checkpointed or {"rounds": 0, "said": {}}
+        note_beginning(task, "resumable", done["rounds"])
+        said = dict(done["said"])
+        for number in range(done["rounds"], len(ROUNDS)):
+            said |= await ask(task, number)
+            await task.checkpoint({"rounds": number + 1, "said": said})
+            note(task, "checkpointed", round=number + 1)
         return structured({"task": task.task_id, "answers": said})
 
     return call.task(run)
@@ -84,7 +100,7 @@ async def failing(call: ToolCall) -> TaskOffer:
     """Fail with a protocol error."""
 
     async def run(task: TaskContext) -> str:
-        note_beginning(task)
+        note_beginning(task, "failing")
         await pause()
         raise ProtocolError(FAILING_CODE, FAILING_MESSAGE, {"task": task.task_id})
 
@@ -96,7 +112,7 @@ async def erring(call: ToolCall) -> TaskOffer:
     """Err, as tools do."""
 
     async def run(task: TaskContext) -> str:
-        note_beginning(task)
+        note_beginning(task, "erring")
         raise ToolError(ERRING_TEXT)
 
     return call.task(run)
@@ -107,7 +123,7 @@ async def endless(call: ToolCall) -> TaskOffer:
     """Go on until cancelled."""
 
     async def run(task: TaskContext) -> str:
-        note_beginning(task)
+        note_beginning(task, "endless")
         while True:
             await task.update("Still at it")
             await pause()
@@ -122,21 +138,32 @@ async def brief(call: ToolCall) -> TaskOffer:
     """Ask what nobody answers, for as long as a short time to live allows."""
 
     async def run(task: TaskContext) -> str:
-        note_beginning(task)
+        note_beginning(task, "brief")
         await task.request_input({"never": elicit(message="Is anybody there?")})
         return "Somebody was there."
 
     return call.task(run, ttl_ms=BRIEF_TTL_MS)
 
 
-def note_beginning(task: TaskContext) -> None:
-    """Note that the work of a task begins."""
-    note(task)
+async def ask(task: TaskContext, number: int) -> dict[str, str]:
+    """Ask the questions of a round; note and return the answers, by question."""
+    forms = {name: elicit(message=question(number, name), schema=FORM) for name in ROUNDS[number]}
+    said = {}
+    for name, answer in (await task.request_input(forms)).items():
+        said[question(number, name)] = answer.content["value"]
+        note(task, "delivered", question=question(number, name), value=answer.content["value"])
+    return said
 
 
-def note(task: TaskContext, **members: str) -> None:
+def note_beginning(task: TaskContext, kind: str, at_round: int = 0) -> None:
+    """Note that the work of a task begins, or goes on."""
+    note(task, "began", kind=kind, round=at_round)
+
+
+def note(task: TaskContext, what: str, **members: str | int) -> None:
     """Write a line into the diary, and sync it."""
-    os.write(_diary, f"{json.dumps({'task': task.task_id, **members})}\n".encode())
+    line = {"what": what, "task_id": task.task_id, "process": PROCESS, **members}
+    os.write(_diary, f"{json.dumps(line)}\n".encode())
     os.fsync(_diary)
 
 
