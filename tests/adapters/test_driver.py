@@ -79,8 +79,6 @@ async def test_an_update_returns_when_it_is_durable(world: World) -> None:
     store.held = True
     go_on.set()
     await world.settle()
-    store.answer_next(Load)
-    await world.settle()
     assert reached == []
     store.answer_next(Save)
     await world.settle()
