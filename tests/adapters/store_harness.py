@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from attrs import define, evolve, field
 from mcp_tasks_adapters.stores import SqliteStore
+from mcp_tasks_adapters.stores.postgres import PostgresStore
 from mcp_tasks_adapters.storing import News, Store, StoreEffect
 
 from mcp_tasks_proto.effects import Delete, FindExpired, Load, Quota, Save
@@ -163,11 +164,19 @@ def sqlite_store(path: Path, **options: Any) -> SqliteStore:
     return SqliteStore(path, **{"poll_ms": 5, **options})
 
 
-class SqliteNodes:
-    """Two nodes over one file (``store_suite.Nodes``), and a third that helps to know what has been heard."""
+def postgres_store(dsn: str, **options: Any) -> PostgresStore:
+    """Return a store whose nodes are soon taken for gone."""
+    return PostgresStore(dsn, **{"lease_ms": 1_500, **options})
 
-    def __init__(self, path: Path, **options: Any) -> None:
-        self._here, self._there, self._clerk = (Bench(sqlite_store(path, **options)) for _ in range(3))
+
+class StoreNodes:
+    """Two nodes over one store (``store_suite.Nodes``), and a third that helps to know what has been heard.
+
+    ``another`` makes a node's own object for the store.
+    """
+
+    def __init__(self, another: Callable[[], Store]) -> None:
+        self._here, self._there, self._clerk = (Bench(another()) for _ in range(3))
         for bench in (self._here, self._there, self._clerk):
             bench.open()
         self._there.watch()
@@ -209,6 +218,13 @@ class SqliteNodes:
     def _await(self, news: News) -> None:
         seen = self._there.heard.count(news)
         self._there.until(lambda: self._there.heard.count(news) > seen)
+
+
+class SqliteNodes(StoreNodes):
+    """Nodes over one file."""
+
+    def __init__(self, path: Path, **options: Any) -> None:
+        super().__init__(lambda: sqlite_store(path, **options))
 
 
 def _of_this_harness(news: News) -> bool:

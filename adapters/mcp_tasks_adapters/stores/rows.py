@@ -66,7 +66,7 @@ class Rows:
     def check_keys(self, found: bytes | None, where: str) -> bytes | None:
         """See to it that the keys are those of this store, or become so if it has none yet.
 
-        ``found`` is the seal that it keeps at :data:`KEY_CHECK`; return the one to keep from now on, under the
+        ``found`` is the seal that it keeps at :data:`KEY_CHECK`; return the one to keep, under the
         first key, so that the next one who opens it must have that. ``None``: keep what is there. Raises
         :class:`~mcp_tasks_adapters.storing.StoreError`.
         """
