@@ -8,14 +8,19 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Final
+from time import sleep
+from typing import Any, Final
 
 import psycopg
+from attrs import frozen
+from mcp_tasks_adapters.stores.postgres import PostgresStore
+from psycopg import sql
 
-__all__ = ["PostgresServer", "find_binaries"]
+__all__ = ["PostgresServer", "Schema", "find_binaries"]
 
 DEBIAN: Final = Path("/usr/lib/postgresql")
 ACCOUNT: Final = "postgres"
@@ -40,6 +45,35 @@ def find_binaries() -> Path | None:
     on_path = shutil.which("initdb")
     folders = [Path(named)] if named else [*debian, *([Path(on_path).parent] if on_path else [])]
     return next((one for one in folders if (one / "initdb").exists() and (one / "postgres").exists()), None)
+
+
+@frozen
+class Schema:
+    """Where a store keeps its tasks; there need not be anything yet."""
+
+    dsn: str
+    name: str
+
+    def store(self, dsn: str | None = None, **options: Any) -> PostgresStore:
+        """Return a store whose nodes are soon taken for gone."""
+        return PostgresStore(dsn or self.dsn, schema=self.name, **{"lease_ms": 1_500, **options})
+
+    def run(self, *statements: str) -> Sequence[tuple[Any, ...]]:
+        """Do something to it, as another program would; return what the last statement found."""
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            connection.execute(sql.SQL("SET search_path = {}").format(sql.Identifier(self.name)))
+            for statement in statements:
+                cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def listening(self) -> Iterator[Callable[[int], list[str]]]:
+        """Listen to what nodes tell each other; the function waits for so many messages."""
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self.name)))
+            yield lambda count: [
+                one.payload for one in connection.notifies(timeout=START_S, stop_after=count)
+            ][:count]
 
 
 class PostgresServer:
@@ -84,22 +118,13 @@ class PostgresServer:
         self.stop(crash=True)
         shutil.rmtree(self.folder)
 
-    def dsn(self, database: str) -> str:
-        """Return how to connect to a database."""
-        return f"host={self.folder} user={USER} dbname={database}"
+    def dsn(self, database: str = "postgres", host: Path | None = None) -> str:
+        """Return how to connect to a database; by ``host``, the folder of another socket, if need be."""
+        return f"host={host or self.folder} user={USER} dbname={database}"
 
-    def new_database(self, options: str = "") -> str:
-        """Make an empty database; return how to connect to it."""
-        name = f"db{next(self._numbers)}"
-        self.run("postgres", f"CREATE DATABASE {name} {options}")
-        return self.dsn(name)
-
-    def run(self, database: str, *statements: str) -> Sequence[tuple[object, ...]]:
-        """Do something to a database, as another program would; return what the last statement found."""
-        with psycopg.connect(self.dsn(database), autocommit=True) as connection:
-            for statement in statements:
-                cursor = connection.execute(statement.encode())
-            return cursor.fetchall() if cursor.description else []
+    def new_schema(self) -> Schema:
+        """Return one that is not there yet."""
+        return Schema(self.dsn(), f"schema_{next(self._numbers)}")
 
     def _call(self, command: Sequence[str], tries: int = 1) -> None:
         for _ in range(tries):
@@ -113,7 +138,7 @@ class PostgresServer:
             if done.returncode == 0:
                 return
             if tries > 1:
-                _nap()
+                sleep(0.1)
         raise RuntimeError(f"{command[0]} failed: {done.stderr or done.stdout or 'no answer'}")
 
 
@@ -124,10 +149,3 @@ def _become_nobody_special() -> None:
         os.setgid(account.pw_gid)
         os.setuid(account.pw_uid)
     os.chdir("/")
-
-
-def _nap() -> None:
-    __import__("time").sleep(0.1)
-
-
-_Statement = Callable[[], None]

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from attrs import define, evolve, field
 from mcp_tasks_adapters.stores import SqliteStore
-from mcp_tasks_adapters.stores.postgres import PostgresStore
 from mcp_tasks_adapters.storing import News, Store, StoreEffect
 
 from mcp_tasks_proto.effects import Delete, FindExpired, Load, Quota, Save
@@ -162,11 +161,6 @@ def opened(store: Store) -> Iterator[Bench]:
 def sqlite_store(path: Path, **options: Any) -> SqliteStore:
     """Return a store that looks around often, so that nobody waits long."""
     return SqliteStore(path, **{"poll_ms": 5, **options})
-
-
-def postgres_store(dsn: str, **options: Any) -> PostgresStore:
-    """Return a store whose nodes are soon taken for gone."""
-    return PostgresStore(dsn, **{"lease_ms": 1_500, **options})
 
 
 class StoreNodes:

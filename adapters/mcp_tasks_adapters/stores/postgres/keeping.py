@@ -114,9 +114,9 @@ class Keeper:
     def _nap(self, until: float) -> None:
         """Wait until then, for the bell, and for news."""
         while not self._over.is_set() and (rest := until - monotonic()) > 0:
-            connection = self.link.socket
-            ready, _, _ = select.select([self._bell[0], *([connection] if connection else [])], [], [], rest)
-            if connection in ready and not self._hear():
+            bell, connection = self._bell[0].fileno(), self.link.socket
+            heard, _, _ = select.select([bell] if connection is None else [bell, connection], [], [], rest)
+            if connection in heard and not self._hear():
                 return
 
     def _hear(self) -> bool:
