@@ -75,6 +75,15 @@ class Schema:
                 one.payload for one in connection.notifies(timeout=START_S, stop_after=count)
             ][:count]
 
+    @contextmanager
+    def locked(self) -> Iterator[Callable[[], int]]:
+        """Let another program be in a transaction that stops all writes; the function counts who waits."""
+        with psycopg.connect(self.dsn) as connection:
+            connection.execute(sql.SQL("SET search_path = {}").format(sql.Identifier(self.name)))
+            connection.execute("SELECT FROM totals FOR UPDATE")
+            waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            yield lambda: len(self.run(waiting))
+
 
 class PostgresServer:
     """Runs from :meth:`start` to :meth:`stop`, as often as one likes; :meth:`remove` leaves nothing."""

@@ -10,7 +10,6 @@ deserve the time of a lease to come back too.
 from __future__ import annotations
 
 import logging
-import select
 from collections.abc import Callable
 from contextlib import suppress
 from socket import socket, socketpair
@@ -22,13 +21,15 @@ import psycopg
 from attrs import define, field
 from psycopg import sql
 
-from mcp_tasks_adapters.stores.postgres.link import Link, UnreachableError
+from mcp_tasks_adapters.stores.postgres.link import Link, readable
+from mcp_tasks_adapters.stores.postgres.place import UnreachableError
 
 __all__ = ["Keeper"]
 
 RENEWALS: Final = 4
 """How often a lease is renewed while it lasts."""
-LEAST_NAP_S: Final = 0.02
+LEAST_NAP_S: Final = 0.1
+"""After trouble."""
 
 RENEW: Final = """
     UPDATE nodes SET lease_until = clock_timestamp() + %s * interval '1 ms'
@@ -106,24 +107,27 @@ class Keeper:
         return self.lease_ms / 1000 / RENEWALS
 
     def _come_back(self) -> None:
-        _log.error("the lease of this node ran out: others may have ended its tasks")
         self._listening_since = monotonic()
         if not self.link.run(REVIVE, (self.lease_ms, self.writer)):
-            raise UnreachableError("this node was forgotten")
+            error = UnreachableError("the others have forgotten this node: start it anew")
+            self.link.report(error)
+            raise error
+        _log.error("the lease of this node ran out, and others may have ended its tasks; it is back now")
 
     def _nap(self, until: float) -> None:
         """Wait until then, for the bell, and for news."""
         while not self._over.is_set() and (rest := until - monotonic()) > 0:
             bell, connection = self._bell[0].fileno(), self.link.socket
-            heard, _, _ = select.select([bell] if connection is None else [bell, connection], [], [], rest)
+            heard = readable([bell] if connection is None else [bell, connection], rest)
             if connection in heard and not self._hear():
                 return
 
     def _hear(self) -> bool:
         """Take in what was said; return whether the connection is still there."""
-        with suppress(psycopg.Error):
-            pids = self.link.notified()
-            if any(not self.is_ours(pid) for pid in pids):
-                self.changed()
-            return True
-        return False
+        try:
+            pids = self.link.listen()
+        except (UnreachableError, psycopg.Error):
+            return False
+        if any(not self.is_ours(pid) for pid in pids):
+            self.changed()
+        return True

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import selectors
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -21,9 +22,9 @@ from typing import Any, Final, TypeVar
 import psycopg
 from psycopg import sql
 
-from mcp_tasks_adapters.stores.postgres.place import Place, what_is_wrong
+from mcp_tasks_adapters.stores.postgres.place import Place, UnreachableError, what_is_wrong
 
-__all__ = ["Link", "UnreachableError", "Watchdog"]
+__all__ = ["Link", "Watchdog", "readable"]
 
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 2.0
@@ -37,10 +38,6 @@ LOOK_S: Final = 0.5
 _Found = TypeVar("_Found")
 
 _log = logging.getLogger("mcp_tasks_adapters")
-
-
-class UnreachableError(Exception):
-    """There is no connection at the moment."""
 
 
 class Link:
@@ -110,11 +107,15 @@ class Link:
         connection = self._connection
         return None if connection is None or connection.closed else connection.fileno()
 
-    def notified(self) -> Sequence[int]:
-        """Take in what the server has said by itself; return who notified. Raises :class:`psycopg.Error`."""
+    def listen(self) -> Sequence[int]:
+        """Take in what the server has said by itself; return who notified.
+
+        If the connection has ended meanwhile, that is noticed here. Raises as :meth:`connection` does.
+        """
         connection = self.connection()
         try:
-            connection.pgconn.consume_input()
+            while readable([connection.fileno()], 0):
+                connection.pgconn.consume_input()
         except psycopg.Error as error:
             self.report(error)
             self._drop()
@@ -185,6 +186,15 @@ class Link:
         """Let the next pause be longer, and none like those of the other nodes."""
         self._not_before = monotonic() + self._pause_s * random.uniform(0.5, 1.0)
         self._pause_s = min(max(FIRST_PAUSE_S, 2 * self._pause_s), LONGEST_PAUSE_S)
+
+
+def readable(sources: Sequence[int], timeout_s: float) -> Sequence[int]:
+    """Wait until there is something to read from one of these; return from which."""
+    # Not select(), which knows no number above 1023 where there is anything else.
+    with getattr(selectors, "PollSelector", selectors.SelectSelector)() as selector:
+        for source in sources:
+            selector.register(source, selectors.EVENT_READ)
+        return [key.fd for key, _ in selector.select(timeout_s)]
 
 
 def _run(

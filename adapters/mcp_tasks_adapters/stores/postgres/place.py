@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -12,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from mcp_tasks_adapters.storing import StoreError
 
-__all__ = ["SCHEMA_BYTES", "Place", "what_is_wrong"]
+__all__ = ["SCHEMA_BYTES", "Place", "UnreachableError", "what_is_wrong"]
 
 SCHEMA_BYTES: Final = 63
 """The longest name that PostgreSQL does not cut."""
@@ -31,6 +32,13 @@ DEFAULTS: Final[Mapping[str, str]] = {
 """What is so unless the DSN says otherwise."""
 
 
+_PORTS: Final = re.compile(r"[0-9,]*")
+
+
+class UnreachableError(Exception):
+    """There is no connection at the moment; the message says why."""
+
+
 @frozen
 class Place:
     """A schema in a database."""
@@ -45,7 +53,11 @@ class Place:
         """Take a URI or a connection string apart. Raises :class:`~mcp_tasks_adapters.storing.StoreError`."""
         try:
             parameters = {name: str(value) for name, value in conninfo_to_dict(dsn).items()}
+            # What is left of a password with a special character in it, that would be shown in an error.
+            misread = "@" in parameters.get("host", "") or not _PORTS.fullmatch(parameters.get("port", ""))
         except psycopg.Error:
+            misread = True
+        if misread:
             raise StoreError(
                 "The DSN of the PostgreSQL store cannot be read (it is not shown here, for it may hold a "
                 "password): write postgresql://USER@HOST/DATABASE, or 'host=HOST dbname=DATABASE user=USER'."
@@ -91,6 +103,8 @@ def what_is_wrong(error: Exception) -> str:
     Of what happens to a connection the server's or the library's own words are told: they name hosts and
     accounts, no secrets. Of what happens to a statement, which may quote values, only the kind.
     """
+    if isinstance(error, UnreachableError):
+        return str(error)
     if not isinstance(error, psycopg.Error):
         return type(error).__name__
     if error.sqlstate is None and isinstance(error, psycopg.OperationalError):

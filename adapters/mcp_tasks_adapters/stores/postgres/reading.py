@@ -11,7 +11,8 @@ from attrs import define, field
 
 from mcp_tasks_adapters.stores.front import Answer, Read
 from mcp_tasks_adapters.stores.losses import LOST_SLICE, LostWork, Rounds
-from mcp_tasks_adapters.stores.postgres.link import Link, UnreachableError
+from mcp_tasks_adapters.stores.postgres.link import Link
+from mcp_tasks_adapters.stores.postgres.place import UnreachableError
 from mcp_tasks_adapters.stores.rows import Rows, remains
 from mcp_tasks_adapters.storing import News
 from mcp_tasks_proto.effects import FindExpired, Load

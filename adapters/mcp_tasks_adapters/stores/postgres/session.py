@@ -11,8 +11,8 @@ import psycopg
 
 from mcp_tasks_adapters.stores.front import Answer, Front, Look, Read, Write
 from mcp_tasks_adapters.stores.postgres.keeping import Keeper
-from mcp_tasks_adapters.stores.postgres.link import Link, UnreachableError, Watchdog
-from mcp_tasks_adapters.stores.postgres.place import Place
+from mcp_tasks_adapters.stores.postgres.link import Link, Watchdog
+from mcp_tasks_adapters.stores.postgres.place import Place, UnreachableError
 from mcp_tasks_adapters.stores.postgres.reading import Reader
 from mcp_tasks_adapters.stores.postgres.schema import check_keys, prepare
 from mcp_tasks_adapters.stores.postgres.writing import Writer

@@ -6,8 +6,7 @@ from typing import Final
 
 import psycopg
 
-from mcp_tasks_adapters.stores.postgres.link import UnreachableError
-from mcp_tasks_adapters.stores.postgres.place import Place, what_is_wrong
+from mcp_tasks_adapters.stores.postgres.place import Place, UnreachableError, what_is_wrong
 from mcp_tasks_adapters.stores.postgres.session import Session
 from mcp_tasks_adapters.stores.rows import Rows
 from mcp_tasks_adapters.stores.sealing import RecordKeys

@@ -14,6 +14,7 @@ import base64
 import json
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final
 
@@ -21,7 +22,8 @@ import psycopg
 from attrs import define, field, frozen
 
 from mcp_tasks_adapters.stores.front import Answer, Write
-from mcp_tasks_adapters.stores.postgres.link import Link, UnreachableError
+from mcp_tasks_adapters.stores.postgres.link import Link
+from mcp_tasks_adapters.stores.postgres.place import UnreachableError
 from mcp_tasks_adapters.stores.postgres.schema import LEASE_LOST, MIGRATED, REMOVALS_KEPT, STEPS
 from mcp_tasks_adapters.stores.rows import Row, Rows
 from mcp_tasks_proto.effects import Delete, Quota, Save
@@ -167,17 +169,18 @@ class Writer:
         return self._attempt(group[:half], again=again) + self._attempt(group[half:], again=again)
 
     def _begin_session(self) -> None:
-        """See to it that this connection is the only one that writes for this node."""
+        """See to it that this connection is there, and the only one that writes for this node."""
+        with suppress(psycopg.Error):
+            self.link.listen()  # a write on a connection that has ended meanwhile would be in doubt
         self.link.connection()
-        if self._session_pid == self.link.pid and self.link.connected:
-            return
-        self._writes, _, _ = self._new_session()
+        if self._session_pid != self.link.pid:
+            self._writes, _, _ = self._new_session()
 
     def _new_session(self) -> tuple[int, Sequence[int], Sequence[str]]:
         """Return how often the sessions before wrote, and what came of the last time."""
         found = self.link.run(BEGIN_SESSION, (self.writer,))
         if not found:
-            error = UnreachableError("this node was taken for gone by the others long ago: start it anew")
+            error = UnreachableError("the others have forgotten this node: start it anew")
             self.link.report(error)
             raise error
         ((self._session, writes, refused, reasons),) = found
