@@ -29,7 +29,7 @@ from mcp_tasks_adapters.asyncio_h11 import open_driver
 from mcp_tasks_adapters.asyncio_h11.loop import AsyncioThread
 from mcp_tasks_adapters.driver import Driver, RequestFacts
 from mcp_tasks_adapters.stores import SqliteStore
-from mcp_tasks_adapters.stores.sqlite.rows import Rows
+from mcp_tasks_adapters.stores.rows import Rows
 from mcp_tasks_adapters.stores.sqlite.schema import connect, prepare
 from mcp_tasks_adapters.toolkit import Limits, Server
 

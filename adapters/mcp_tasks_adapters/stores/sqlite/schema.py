@@ -14,10 +14,11 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Final
 
+from mcp_tasks_adapters.stores.rows import KEY_CHECK, Rows
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_adapters.toolkit.outcomes import describe
 
-__all__ = ["STEPS", "connect", "is_locked", "prepare", "version_of", "what_is_wrong"]
+__all__ = ["STEPS", "check_keys", "connect", "is_locked", "prepare", "version_of", "what_is_wrong"]
 
 APPLICATION_ID: Final = 0x4D435054
 """``MCPT``, in the head of the file: not another program's database."""
@@ -147,6 +148,18 @@ def _make(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT, 0o600))
     except OSError as error:
         raise StoreError(f"{path} cannot be used: {error.strerror}.") from error
+
+
+def check_keys(path: Path, rows: Rows) -> None:
+    """See to it that the keys are those of this file, or become so if it has none yet.
+
+    Raises :class:`~mcp_tasks_adapters.storing.StoreError`, or :class:`sqlite3.Error`.
+    """
+    with closing(connect(path)) as connection:
+        found = connection.execute("SELECT sealed FROM seals WHERE place = ?", (KEY_CHECK,)).fetchone()
+        sealed = rows.check_keys(found[0] if found else None, str(path))
+        if sealed is not None:
+            connection.execute("INSERT OR REPLACE INTO seals VALUES (?, ?)", (KEY_CHECK, sealed))
 
 
 def version_of(connection: sqlite3.Connection) -> int:

@@ -8,7 +8,7 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from mcp_tasks_adapters.stores.sqlite.rows import Row, Rows
+from mcp_tasks_adapters.stores.rows import Row, Rows
 from mcp_tasks_adapters.stores.sqlite.schema import STEPS, version_of
 from mcp_tasks_proto.effects import Delete, Quota, Save
 from mcp_tasks_proto.inputs import SaveConflict, Saved, SaveFailed, SaveRefused
