@@ -16,13 +16,14 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 
 PIP := python -m pip --quiet --disable-pip-version-check install
 
-.PHONY: help demo test check conformance bench docs clean
+.PHONY: help demo test crash check conformance bench docs clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo         a real server, a real client, every message shown"
 	@echo "make test         all tests, with the core's coverage"
+	@echo "make crash        a server killed 200 times: KILLS=, STORE=, SEED= for another number, store, run"
 	@echo "make check        ruff, mypy --strict, import-linter"
 	@echo "make conformance  the official conformance suite, on both loops"
 	@echo "make bench        the benchmarks, each printing a ratio"
@@ -37,6 +38,11 @@ test: $(VENV)/test.stamp $(VENV)/sdk.stamp $(VENV)/fastmcp.stamp
 	MCP_SDK_PYTHON=$(CURDIR)/$(SDK)/bin/python FASTMCP_PYTHON=$(CURDIR)/$(FASTMCP)/bin/python \
 		$(BIN)/python -m coverage run -m pytest
 	$(BIN)/python -m coverage report
+
+# Whatever mcp-tasks serve takes as --store; a temporary SQLite file unless said otherwise.
+KILLS ?= 200
+crash: $(VENV)/all.stamp
+	$(BIN)/python -m tests.crash --kills $(KILLS) $(if $(STORE),--store '$(STORE)') $(if $(SEED),--seed $(SEED))
 
 check: $(VENV)/check.stamp
 	$(BIN)/ruff check

@@ -90,6 +90,10 @@ class TrioLoop:
         self.deadline: int | None = None
         self.jobs = 0
 
+    def another(self) -> TrioLoop:
+        """Return what a driver in another process would have."""
+        return TrioLoop(self._nursery)
+
     def now_ms(self) -> int:
         return self.now
 
@@ -139,6 +143,10 @@ class AsyncioLoop:
         self.now = 1_700_000_000_000
         self.deadline: int | None = None
         self.jobs = 0
+
+    def another(self) -> AsyncioLoop:
+        """Return what a driver in another process would have."""
+        return AsyncioLoop(self._group)
 
     def now_ms(self) -> int:
         return self.now

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import version
@@ -68,7 +69,8 @@ AUTHORS_FILE: Final = textwrap.dedent(
     """
 )
 
-both_loops = pytest.mark.parametrize("loop", ["trio", "asyncio"])
+LOOPS: Final = ("trio", "asyncio")
+both_loops = pytest.mark.parametrize("loop", LOOPS)
 
 
 @pytest.fixture
@@ -172,16 +174,20 @@ def test_ends_cleanly_with_a_task_running_and_a_stream_open(
     assert (code, said) == (0, "")
 
 
-@both_loops
-def test_ends_without_a_tool_that_does_not_stop(loop: str, authors_file: Path) -> None:
-    with serving(f"{authors_file}:server", "--loop", loop) as served:
-        connection = served.send("tools/call", {"name": "block"})
-        assert served.process.stderr is not None
-        assert served.process.stderr.readline() == "blocking\n"
-        code, said = served.end(signal.SIGTERM)
-        connection.close()
-    assert code == 1
-    assert said == "A tool did not stop when told to; ending without it.\n"
+def test_ends_without_a_tool_that_does_not_stop(authors_file: Path) -> None:
+    """On both loops at once, since that takes its time."""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(serving(f"{authors_file}:server", "--loop", loop)) for loop in LOOPS]
+        for served in servers:
+            stack.enter_context(closing(served.send("tools/call", {"name": "block"})))
+            assert served.process.stderr is not None
+            assert served.process.stderr.readline() == "blocking\n"
+        for served in servers:
+            served.process.send_signal(signal.SIGTERM)
+        for served in servers:
+            _, said = served.process.communicate(timeout=PATIENCE_S)
+            assert served.process.returncode == 1
+            assert said == "A tool did not stop when told to; ending without it.\n"
 
 
 def test_serves_where_it_is_told_to(authors_file: Path) -> None:
@@ -285,14 +291,19 @@ def test_serves_stdio_until_its_input_ends(loop: str, authors_file: Path) -> Non
     assert answer["result"]["resultType"] == "task"
 
 
-@both_loops
-def test_stdio_ends_without_a_tool_that_does_not_stop(loop: str, authors_file: Path) -> None:
-    """STD.1: no signal is needed; a client may know of no other way to end its server."""
+def test_stdio_ends_without_a_tool_that_does_not_stop(authors_file: Path) -> None:
+    """STD.1: no signal is needed; a client may know of no other way to end its server.
+
+    On both loops at once, since that takes its time.
+    """
     message = json.dumps(request("tools/call", {"name": "linger"}))
-    ran = run("serve", f"{authors_file}:server", "--stdio", "--loop", loop, stdin=f"{message}\n")
-    assert ran.returncode == 1
-    assert ran.stderr == "imported\nA tool did not stop when told to; ending without it.\n"
-    assert json.loads(ran.stdout)["result"]["content"][0]["text"] == "left a thread behind"
+    serve = ["serve", f"{authors_file}:server", "--stdio"]
+    with ThreadPoolExecutor() as pool:
+        running = [pool.submit(run, *serve, "--loop", loop, stdin=f"{message}\n") for loop in LOOPS]
+    for ran in (one.result() for one in running):
+        assert ran.returncode == 1
+        assert ran.stderr == "imported\nA tool did not stop when told to; ending without it.\n"
+        assert json.loads(ran.stdout)["result"]["content"][0]["text"] == "left a thread behind"
 
 
 @both_loops
@@ -451,27 +462,20 @@ def test_asyncio_needs_no_trio(authors_file: Path) -> None:
 def test_the_demo_shows_a_task_in_every_status(loop: str) -> None:
     ran = run("demo", "--loop", loop, "--json")
     assert ran.returncode == 0, ran.stderr
-    everything = [json.loads(line) for line in ran.stdout.splitlines()]
-    shown = [one for one in everything if one["direction"] != "none"]
-    assert [one["direction"] for one in shown] == ["request", "response"] * (len(shown) // 2)
-    methods = {one["message"]["method"] for one in shown if one["direction"] == "request"}
+    shown = [json.loads(line) for line in ran.stdout.splitlines()]
+    messages = [one for one in shown if one["direction"] != "none"]
+    assert [one["direction"] for one in messages] == ["request", "response"] * (len(messages) // 2)
+    methods = {one["message"]["method"] for one in messages if one["direction"] == "request"}
     assert methods == {"server/discover", "tools/call", "tasks/get", "tasks/update", "tasks/cancel"}
-    statuses = {one["message"]["result"].get("status") for one in shown if one["direction"] == "response"}
+    results = [one["message"]["result"] for one in messages if one["direction"] == "response"]
+    statuses = {result.get("status") for result in results}
     assert statuses >= {"working", "input_required", "completed", "failed", "cancelled"}
-    assert any(one["message"].get("result", {}).get("result", {}).get("isError") for one in shown)
+    assert any(result.get("result", {}).get("isError") for result in results)
+    its_own_server_is_killed_and_the_same_task_completes(shown)
 
 
-def test_the_demo_is_readable() -> None:
-    ran = run("demo")
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert "→ tools/call" in ran.stdout
-    assert "Mcp-Name: render" in ran.stdout
-    assert "✓ cancelled, once the tool had stopped" in ran.stdout
-
-
-def test_life4_the_demo_kills_its_own_server_and_finishes_the_same_task() -> None:
-    """What was handed out before is there afterwards, on the same port, and goes on."""
-    shown = [json.loads(line) for line in run("demo", "--json").stdout.splitlines()]
+def its_own_server_is_killed_and_the_same_task_completes(shown: list[dict[str, Any]]) -> None:
+    """LIFE.4: what was handed out before the kill is there after it, on the same port, and goes on."""
     killed, started = (place for place, one in enumerate(shown) if one["direction"] == "none")
     assert "kill -9" in shown[killed]["headline"]
     [made] = [
@@ -481,6 +485,15 @@ def test_life4_the_demo_kills_its_own_server_and_finishes_the_same_task() -> Non
     [end] = [view for view in views if view.get("taskId") == made["taskId"] and view["status"] == "completed"]
     assert "going on after frame" in end["statusMessage"]
     assert end["createdAt"] == made["createdAt"]
+
+
+def test_the_demo_is_readable() -> None:
+    ran = run("demo")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "→ tools/call" in ran.stdout
+    assert "Mcp-Name: render" in ran.stdout
+    assert "⚡ kill -9" in ran.stdout
+    assert "✓ cancelled, once the tool had stopped" in ran.stdout
 
 
 class _Parrot(BaseHTTPRequestHandler):

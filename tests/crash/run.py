@@ -52,12 +52,15 @@ PATIENCE_S: Final = 30.0
 BREATH_S: Final = 0.05
 CUSTOMERS: Final = 8
 
-LONGEST_LIFE_S: Final = 0.7
-"""From when a server listens until it is killed, at most."""
+MOST_EVENTS: Final = 250
+"""In the history of a life until it is killed: a slow machine makes it longer, and not emptier."""
+LAST_MOMENT_S: Final = 0.02
+"""And then it lives for up to this much longer, so that it dies at any point of what it does."""
+LONGEST_LIFE_S: Final = 30.0
 EARLY_SHARE: Final = 0.1
 """Of the kills: while the server is starting, perhaps before it has looked at its store."""
-EARLIEST_S: Final = 0.2
-"""Before that there is nothing but an interpreter that starts."""
+EARLY_S: Final = (0.2, 1.0)
+"""From its start until such a kill. Before that there is nothing but an interpreter that starts."""
 
 FAR_FUTURE_MS: Final = 2**50
 SLICE: Final = 1_000
@@ -122,19 +125,25 @@ class _Run:
     def _life_and_death(self) -> None:
         with self._server() as server:
             if self.random.random() < EARLY_SHARE:
-                sleep(self.random.uniform(EARLIEST_S, LONGEST_LIFE_S))
+                sleep(self.random.uniform(*EARLY_S))
                 server.kill()
                 self.counts["kills while starting"] += 1
             else:
                 life = Life(self._lives, server.url(), Flag())
                 with self._busy(Customer.work, life):
                     try:
-                        sleep(self.random.uniform(0, LONGEST_LIFE_S))
+                        self._let_live(self.random.randint(0, MOST_EVENTS))
                     finally:
                         life.killed.set()
                         server.kill()
             self._listen_to(server.last_words())
         self.counts["kills"] += 1
+
+    def _let_live(self, events: int) -> None:
+        enough, patience = len(self.history) + events, monotonic() + LONGEST_LIFE_S
+        while len(self.history) < enough and monotonic() < patience:
+            sleep(LAST_MOMENT_S / 10)
+        sleep(self.random.uniform(0, LAST_MOMENT_S))
 
     def _last_life(self) -> Sequence[str]:
         """See everything to its end; return what is wrong with what is left in the store."""
