@@ -61,14 +61,14 @@ def mcp_tasks() -> None:
     metavar="STORE",
     show_default="a file of this server's own; it is said where",
     show_envvar=True,
-    help="Where tasks are kept: sqlite:FILE, or memory: for as long as this process lives. "
-    "Several servers may share a file.",
+    help="Where tasks are kept: sqlite:FILE, postgres:DSN, or memory: for as long as this process lives. "
+    "Several servers may share a file, or a database. A DSN with a password belongs into the variable.",
 )
 @click.option(
     "--store-key-file",
     type=click.Path(),
     metavar="FILE",
-    help="Keys to seal the records in a file with, in Base64, newest first. "
+    help="Keys to seal the records with, in Base64, newest first. "
     f"They may be given in the variable {KEYS_VARIABLE} instead.",
 )
 @click.option(

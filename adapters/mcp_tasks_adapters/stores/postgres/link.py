@@ -200,7 +200,7 @@ def readable(sources: Sequence[int], timeout_s: float) -> Sequence[int]:
 def _run(
     connection: psycopg.Connection, query: str | sql.Composed, values: Sequence[Any]
 ) -> list[tuple[Any, ...]]:
-    cursor = connection.execute(query.encode() if isinstance(query, str) else query, values)
+    cursor = connection.execute(query.encode() if isinstance(query, str) else query, values or None)
     return cursor.fetchall() if cursor.description else []
 
 
