@@ -37,9 +37,10 @@ class Listener:
         if self._refused or not settings.listen:
             return
         self._waiting[watch.task_id] = watch
-        if timers.get(LISTEN) is None:
-            wait_ms = max(settings.limits.listen_delay_ms, backoff(settings, self._failures))
-            timers.set(LISTEN, max(now + wait_ms, self._quiet_until_ms))
+        when = timers.get(LISTEN)
+        if when is None:
+            when = now + max(settings.limits.listen_delay_ms, backoff(settings, self._failures))
+        timers.set(LISTEN, max(when, self._quiet_until_ms))
 
     def due(self) -> None:
         """Open streams for all that wait."""

@@ -443,9 +443,6 @@ REFUSALS: dict[str, Any] = {
     "a draft's missing capability": lambda host: host.refuse(
         LISTEN, -32003, data={"requiredCapabilities": {}}
     ),
-    "404": lambda host: host.answer_http(LISTEN, 404),
-    "405": lambda host: host.answer_http(LISTEN, 405),
-    "redirect": lambda host: host.answer_http(LISTEN, 307),
 }
 
 
@@ -461,6 +458,20 @@ def test_sub1_a_server_that_refuses_to_listen_is_not_asked_again(refuse: Any) ->
         for number in host.waiting("tasks/get"):
             host.reply(number, got(at=second, task_id=host.params_of(number)["taskId"]))
     assert len(host.sent(LISTEN)) == 1
+
+
+@pytest.mark.parametrize("status", [307, 400, 401, 403, 404, 405])
+def test_sub1_a_status_alone_turns_listening_down_for_a_while(status: int) -> None:
+    """The server may not do this; or a gateway answered, or somebody whose credentials have expired."""
+    host = make_host(RequesterLimits(stream_tasks=1, listen_again_ms=60_000), listen=True)
+    working(host, pollIntervalMs=100_000)
+    host.advance(20)
+    working(host, task_id=OTHER, pollIntervalMs=100_000)
+    host.answer_http(LISTEN, status)
+    host.advance(59_000)
+    assert len(host.sent(LISTEN)) == 1
+    host.advance(1_000)
+    assert len(host.waiting(LISTEN)) == 2
 
 
 def test_sub1_a_refusal_leaves_nothing_to_be_done_for_tasks_that_wait() -> None:
