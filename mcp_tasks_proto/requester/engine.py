@@ -344,7 +344,7 @@ class RequesterEngine:
                 case "cancel", SentCancel() as sent:
                     self._cancellations.send(sent)
                 case _:
-                    self._listener.due()
+                    self._watcher.listen_due()
 
     def _timed_out(self, name: int) -> None:
         self._out.append(StopRequest(name))

@@ -52,6 +52,8 @@ class RequesterLimits:
     """New tasks that come within this time share a listen stream."""
     listen_again_ms: int = _positive(300_000)
     """After a server turned a listen request down with an HTTP status alone, until it is asked again."""
+    listen_streams: int = _positive(8)
+    """Listen streams open at once: each of them keeps a connection busy. Tasks beyond are polled."""
     stream_tasks: int = _positive(128)
     """Tasks on one listen stream."""
 

@@ -251,6 +251,12 @@ class Watcher:
 
     # -- listen streams ------------------------------------------------------------------------------------
 
+    def listen_due(self) -> None:
+        """Time to open streams; what comes while a task changes its own, the next poll tells."""
+        for watch in self.listener.due():
+            if watch.polling is None:
+                self._plan_poll(watch)
+
     def acknowledged(self, stream: SentListen, params: Mapping[str, Any]) -> None:
         """A stream has begun; tasks of which it will bring no news are polled as before."""
         for watch in self.listener.acknowledged(stream, params):

@@ -525,6 +525,56 @@ def test_sub4_the_last_task_of_a_stream_closes_it() -> None:
     at_rest(host)
 
 
+def listened(host: RequesterHost) -> list[list[str]]:
+    """Return the tasks of each stream that is open."""
+    return [host.params_of(number)["notifications"]["taskIds"] for number in host.waiting(LISTEN)]
+
+
+def test_lim3_tasks_that_come_one_by_one_share_few_streams() -> None:
+    """A stream keeps a connection busy: with one for each task none would be left for polls."""
+    host = make_host(RequesterLimits(listen_streams=4), listen=True)
+    for number in range(100):
+        working(host, task_id=f"task-{number}", pollIntervalMs=1_000_000)
+        host.advance(20)
+        assert len(host.waiting(LISTEN)) <= 4
+    watched = [task_id for stream in listened(host) for task_id in stream]
+    assert sorted(watched) == sorted(f"task-{number}" for number in range(100))
+    assert len(host.sent(LISTEN)) == 100
+    changes = sum(len(params["notifications"]["taskIds"]) for params in host.sent(LISTEN))
+    assert changes < 1_000
+
+
+def test_lim3_a_task_that_changes_streams_is_polled_once_at_its_hint() -> None:
+    """What the server says between two streams would be lost else."""
+    host = make_host(RequesterLimits(listen_streams=1), listen=True)
+    listening(host)
+    news(host, at=1)
+    host.advance(1_000)
+    working(host, task_id=OTHER, pollIntervalMs=1_000_000)
+    host.advance(20)
+    assert listened(host) == [[TASK, OTHER]]
+    acknowledge(host, TASK, OTHER)
+    host.advance(HINT)
+    assert host.params_of("tasks/get")["taskId"] == TASK
+    host.reply("tasks/get", got(at=2))
+    host.advance(2 * HINT)
+    assert not host.waiting("tasks/get")
+
+
+def test_lim3_tasks_beyond_all_streams_are_polled_until_there_is_room() -> None:
+    host = make_host(RequesterLimits(listen_streams=2, stream_tasks=1), listen=True)
+    first = working(host)
+    host.advance(20)
+    working(host, task_id=OTHER)
+    host.advance(20)
+    working(host, task_id="task-three")
+    host.advance(20)
+    assert listened(host) == [[TASK], [OTHER]]
+    host.abandon(first)
+    host.advance(20)
+    assert listened(host) == [[OTHER], ["task-three"]]
+
+
 def test_req2_a_stream_saves_nearly_all_polls() -> None:
     """The same task of 20 polls, with and without."""
     sent = {}

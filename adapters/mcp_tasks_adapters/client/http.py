@@ -64,7 +64,7 @@ class ConnectionLimits:
     """Bounds of a client's connections to one server, as positive integers."""
 
     connections: int = _positive(100)
-    """Open at once, listen streams included; further requests wait for one to be free."""
+    """Open at once; further requests wait for one to be free. At most half of them are for listen streams."""
     idle_connections: int = _positive(16)
     """Kept for the next request."""
     idle_ms: int = _positive(30_000)
