@@ -142,6 +142,7 @@ class Questions:
     def acknowledged(self, watch: Watch) -> None:
         """The server has the answers: they are not sent again."""
         watch.updating, watch.update_failures = None, 0
+        watch.denied.discard(SentUpdate)
         for key in watch.submitted:
             entry = watch.reference.ledger[key]
             entry.state, entry.response = KeyState.SENT, None

@@ -50,6 +50,10 @@ class RequesterLimits:
     """For an answer to any request but a listen request, however many signs of life there are."""
     listen_delay_ms: int = _positive(20)
     """New tasks that come within this time share a listen stream."""
+    listen_again_ms: int = _positive(300_000)
+    """After a server turned a listen request down with an HTTP status alone, until it is asked again."""
+    listen_streams: int = _positive(8)
+    """Listen streams open at once: each of them keeps a connection busy. Tasks beyond are polled."""
     stream_tasks: int = _positive(128)
     """Tasks on one listen stream."""
 

@@ -125,11 +125,21 @@ def test_a_task_id_may_begin_with_a_dash(url: str, words: list[str]) -> None:
 def test_a_server_that_cannot_be_reached() -> None:
     ran = run("call", "http://127.0.0.1:1/mcp", "say", "text=x")
     assert ran.code == ExitCode.FAILED
+    assert "no connection to the server: connection refused" in ran.err
     assert "Is the server running, and is that its address?" in ran.err
     shown = run("tools", "http://127.0.0.1:1/mcp", "--json")
     assert shown.code == ExitCode.FAILED
     [outcome] = shown.lines
     assert (outcome["outcome"], outcome["fault"]) == ("failed", "network")
+
+
+def test_what_was_misspelled_is_said_with_what_to_do(url: str) -> None:
+    ran = run("call", url, "sya", "text=x")
+    assert ran.code == ExitCode.FAILED
+    assert f"mcp-tasks tools {url}" in ran.err
+    ran = run("tools", url.replace("/mcp", "/mpc"))
+    assert ran.code == ExitCode.FAILED
+    assert "Many servers have it at /mcp" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,8 @@ class ClientDriver:
         self._keys = count(1)
         self._calls: dict[Any, Call] = {}
         self._questions: dict[tuple[Any, str], Errand[Mapping[str, Any] | Exception]] = {}
+        self._last_turn: Event | None = None
+        """Set once the newest question was put to ``answer``, or is not going to be."""
         self._in_flight: dict[int, str] = {}
         self._landed: Event | None = None
         self._tools: dict[str, Mapping[str, Any]] = {}
@@ -333,12 +335,27 @@ class ClientDriver:
             tool=call.tool,
             again=prompt.again,
         )
-        name = (prompt.call, prompt.key)
+        name, turn, before = (prompt.call, prompt.key), self.loop.event(), self._last_turn
+        self._last_turn = turn
         self._questions[name] = Errand(
-            self.loop, partial(ask, self._answer, request), partial(self._answered, name)
+            self.loop,
+            partial(self._ask_in_turn, self._answer, request, turn, before),
+            partial(self._answered, name, turn),
         )
 
-    def _answered(self, name: tuple[Any, str], response: Mapping[str, Any] | Exception | None) -> None:
+    async def _ask_in_turn(
+        self, answer: AnswerFunction, request: InputRequest, turn: Event, before: Event | None
+    ) -> Mapping[str, Any] | Exception:
+        """Ask once every question before this one has been: loops start coroutines in any order."""
+        if before is not None:
+            await before.wait()
+        turn.set()
+        return await ask(answer, request)
+
+    def _answered(
+        self, name: tuple[Any, str], turn: Event, response: Mapping[str, Any] | Exception | None
+    ) -> None:
+        turn.set()  # it may have been withdrawn before its turn came
         if self._questions.pop(name, None) is None or response is None:
             return  # it was withdrawn
         key, question = name

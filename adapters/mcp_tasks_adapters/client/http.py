@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
+import ssl
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
+from re import compile as pattern
 from typing import Any, Final
 
 from attrs import define, field, frozen, validators
@@ -61,7 +64,7 @@ class ConnectionLimits:
     """Bounds of a client's connections to one server, as positive integers."""
 
     connections: int = _positive(100)
-    """Open at once, listen streams included; further requests wait for one to be free."""
+    """Open at once; further requests wait for one to be free. At most half of them are for listen streams."""
     idle_connections: int = _positive(16)
     """Kept for the next request."""
     idle_ms: int = _positive(30_000)
@@ -174,7 +177,7 @@ class HttpTransport:
         try:
             stream = await self._opened()
         except (OSError, ValueError) as error:
-            return RequestFailed(name, f"no connection to the server: {_told(error)}", sent=False)
+            return RequestFailed(name, f"no connection to the server: {_why(error)}", sent=False)
         connection = _Connection(stream, HttpExchange(self._address, self._limits))
         return await self._converse(connection, request, more, report)
 
@@ -292,6 +295,36 @@ class _Places:
             self._queue.popleft().set()
         else:
             self._free += 1
+
+
+def _why(error: Exception) -> str:
+    """Return why there is no connection, in words that are the same on every loop."""
+    for cause in _causes(error):
+        match cause:
+            case ConnectionRefusedError():
+                return "connection refused"
+            case ssl.SSLCertVerificationError():
+                return f"its certificate is not accepted: {cause.verify_message}"
+            case ssl.SSLError():
+                return f"TLS failed, perhaps it speaks plain HTTP: {cause.reason or _told(cause)}"
+            case OSError(strerror=str() as words, errno=int()) if words:
+                return words[0].lower() + words[1:]
+    if len(numbers := set(_ERROR_NUMBERS.findall(str(error)))) == 1:  # the same at each of its addresses
+        return os.strerror(int(*numbers)).lower()
+    return _told(error)
+
+
+_ERROR_NUMBERS: Final = pattern(r"\[Errno ([0-9]+)\]")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Return an exception and those that led to it, the innermost first."""
+    if error.__cause__ is not None:
+        yield from _causes(error.__cause__)
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from _causes(one)
+    yield error
 
 
 def _told(error: Exception) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Mapping
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypedDict, cast
+
+from attrs import evolve
 
 from mcp_tasks_adapters.client.answers import AnswerFunction
 from mcp_tasks_adapters.client.driver import TraceFunction
@@ -72,13 +74,17 @@ def requester_settings(endpoint: str, *, mirror_arguments: bool, options: Option
         capabilities = {} if answer is None else {"elicitation": {"form": {}, "url": {}}}
     elif answer is None and any(name in capabilities for name in _INPUT_CAPABILITIES):
         raise ValueError("capabilities= promises to answer questions, which takes an answer= function")
+    limits, streams = options.get("requester_limits") or RequesterLimits(), None
+    if connection_limits := cast(HttpOptions, options).get("connection_limits"):
+        streams = connection_limits.connections // 2  # the others are for everything else
+        limits = evolve(limits, listen_streams=max(1, min(limits.listen_streams, streams)))
     return RequesterSettings(
         name=options.get("name", "mcp-tasks-proto"),
         version=options.get("version", "0"),
         endpoint=endpoint,
         capabilities=capabilities,
         tasks=options.get("tasks", True),
-        listen=options.get("listen", True),
+        listen=options.get("listen", True) and streams != 0,
         mirror_arguments=mirror_arguments,
-        limits=options.get("requester_limits") or RequesterLimits(),
+        limits=limits,
     )

@@ -53,13 +53,17 @@ class Place:
         """Whether the server lives no longer than the command that talks to it."""
         return self.endpoint.startswith(STDIO)
 
+    @property
+    def typed(self) -> str:
+        """Itself as it is named on a command line."""
+        command = self.endpoint.removeprefix(STDIO)
+        return f"--stdio {shlex.quote(command)}" if self.is_started_here else shlex.quote(self.endpoint)
+
     def words(self, task_id: str) -> str:
         """Return one of its tasks as it is named on a command line."""
-        task = shlex.quote(one_line(task_id))
+        task = shlex.quote(one_line(task_id, most=len(task_id)))
         dashes = "-- " if task.startswith("--") else ""  # or it would be taken for an option
-        if self.is_started_here:
-            return f"--stdio {shlex.quote(self.endpoint.removeprefix(STDIO))} {dashes}{task}"
-        return f"{dashes}{shlex.quote(self.endpoint)} {task}"
+        return f"{self.typed} {dashes}{task}" if self.is_started_here else f"{dashes}{self.typed} {task}"
 
     def connect(
         self,

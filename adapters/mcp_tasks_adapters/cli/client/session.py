@@ -31,6 +31,7 @@ from mcp_tasks_adapters.client import (
     Expired,
     Failed,
     NoResultError,
+    ObservationLost,
     Outcome,
     TaskView,
     TraceEntry,
@@ -42,6 +43,10 @@ from mcp_tasks_proto.input_requests import check_requests, check_response
 from mcp_tasks_proto.vocabulary import LOG_LEVEL
 
 __all__ = ["Answering", "Session", "TroubleError"]
+
+
+Show = Callable[[], None]
+"""Shows the answer to a request."""
 
 
 class TroubleError(Exception):
@@ -81,53 +86,58 @@ class Session:
     async def tools(self, loop: Loop) -> ExitCode:
         """List the tools."""
 
-        async def ask(client: Client) -> None:
-            self.screen.tools(await client.list_tools())
+        async def ask(client: Client) -> Show:
+            return partial(self.screen.tools, await client.list_tools())
 
         return await self._ask(loop, ask)
 
     async def get(self, task_id: str, loop: Loop) -> ExitCode:
         """Show how a task stands."""
 
-        async def ask(client: Client) -> None:
-            self.screen.task(await client.get_task(task_id))
+        async def ask(client: Client) -> Show:
+            return partial(self.screen.task, await client.get_task(task_id))
 
         return await self._ask(loop, ask, task_id)
 
     async def cancel(self, task_id: str, loop: Loop) -> ExitCode:
         """Tell the server that a task's result is not wanted any more."""
 
-        async def ask(client: Client) -> None:
+        async def ask(client: Client) -> Show:
             await client.cancel_task(task_id)
-            self.screen.acknowledged(
-                task_id, "The server was told. The task may take a moment to stop, or be done before it can."
-            )
+            sentence = "The server was told. The task may take a moment to stop, or be done before it can."
+            return partial(self.screen.acknowledged, task_id, sentence)
 
         return await self._ask(loop, ask, task_id)
 
     async def update(self, task_id: str, answers: Mapping[str, Any], loop: Loop) -> ExitCode:
         """Answer a task's questions. Raises :class:`InputError` for answers that do not fit them."""
 
-        async def ask(client: Client) -> None:
+        async def ask(client: Client) -> Show:
             view = await client.get_task(task_id)
             responses = _responses(answers, view.input_requests or {})
             await client.update_task(task_id, responses)
-            self.screen.acknowledged(task_id, f"The server has the answers to {_names(responses)}.")
+            sentence = f"The server has the answers to {_names(responses)}."
+            return partial(self.screen.acknowledged, task_id, sentence)
 
         return await self._ask(loop, ask, task_id)
 
     async def _ask(
-        self, loop: Loop, ask: Callable[[Client], Awaitable[None]], task_id: str | None = None
+        self, loop: Loop, ask: Callable[[Client], Awaitable[Show]], task_id: str | None = None
     ) -> ExitCode:
-        async with self._connect(loop) as client:
+        """Have something asked, and what comes of it shown, once nothing moves on the screen any more."""
+        watched = Watched(
+            name=one_line(task_id or self.place.endpoint), since_ms=unix_ms(), waiting="asking the server"
+        )
+        async with self._panel(loop), self._connect(loop) as client:
+            self.screen.panel.show(watched)
             try:
-                await ask(client)
+                show, code = await ask(client), ExitCode.COMPLETED
             except NoResultError as error:
                 outcome = error.outcome if task_id is None else _of_task(error.outcome)
-                watched = Watched(name=task_id or self.place.endpoint, since_ms=unix_ms())
-                self.screen.outcome(watched, outcome, exit_code(outcome), Remains(task_id=task_id))
-                return exit_code(outcome)
-        return ExitCode.COMPLETED
+                code = exit_code(outcome)
+                show = partial(self.screen.outcome, watched, outcome, code, Remains(task_id=task_id))
+        show()
+        return code
 
     # -- calls and tasks -----------------------------------------------------------------------------------
 
@@ -201,11 +211,19 @@ class Session:
         answering: Answering,
         loop: Loop,
     ) -> ExitCode:
-        asker = Asker(loop, self.screen, answering.prepared, somebody_is_there=answering.somebody_is_there)
+        begun: list[Call] = []
+        asker = Asker(
+            loop,
+            self.screen,
+            answering.prepared,
+            somebody_is_there=answering.somebody_is_there,
+            stays_open=lambda: any(isinstance(call.outcome, ObservationLost) for call in begun),
+        )
         self._open.setdefault(watched.name, self._remains(None))
         async with self._panel(loop), self._connect(loop, answer=asker.answer) as client:
             self.screen.panel.show(watched)
-            code = await self._follow(watched, await begin(client), announce=False)
+            begun.append(await begin(client))
+            code = await self._follow(watched, begun[0], announce=False)
         if unused := answering.prepared.unused:
             self.screen.note(f"Nobody asked for the prepared answers to {_names(unused)}.")
         return code
@@ -227,6 +245,8 @@ class Session:
         over = _is_over(call, outcome)
         code = exit_code(outcome)
         self.screen.outcome(watched, outcome, code, evolve(remains, advice=()) if over else remains)
+        if isinstance(outcome, Failed) and outcome.code == ErrorCode.INVALID_PARAMS and call.task_id is None:
+            self.screen.note(f"  Its tools, and what they take:  mcp-tasks tools {self.place.typed}")
         if over and self.save is not None:
             self._remove(self.save)
         return code
