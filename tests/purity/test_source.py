@@ -25,6 +25,7 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "input_requests": frozenset({"itertools"}),
     "input_requests.formats": frozenset({"datetime", "re"}),
     "input_requests.shapes": frozenset({"math"}),
+    "legacy.translation": frozenset({"datetime"}),
     "request_state": frozenset({"base64", "hashlib", "hmac", "json", "re"}),
     "requester.cache": frozenset({"json"}),
     "requester.listening": frozenset({"itertools"}),
