@@ -73,13 +73,12 @@ class Send:
 
 @frozen
 class OpenStream:
-    """Make the exchange a stream now, with an event that carries an id and no data (LEG.2).
+    """Make the exchange a stream now, before there is a message to send on it (LEG.2).
 
     Only :class:`~mcp_tasks_proto.legacy.DualEraServer` asks for it, and only over HTTP.
     """
 
     exchange: Hashable
-    event_id: str
 
 
 # -- to the code that answers requests ------------------------------------------------------------------

@@ -81,7 +81,7 @@ class Limits:
     """A session in which nothing is asked and no stream is open."""
     session_events: int = _positive(256)
     """Events of its streams that a session keeps, for a client that lost its connection."""
-    session_event_bytes: int = _positive(1024 * 1024)
+    session_event_bytes: int = _positive(256 * 1024)
     """The same, as JSON."""
     requested_ttl_ms: int = _positive(86_400_000)
     """Longest lifetime that a client may ask for its task (LEG.3)."""

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from attrs import evolve
-
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject, internal_error
 from mcp_tasks_proto.legacy.vocabulary import RELATED_TASK
 from mcp_tasks_proto.settings import ServerSettings, TaskSupport
@@ -112,11 +110,10 @@ def _listed_tool(tool: Object, support: TaskSupport | None) -> dict[str, Any]:
     return {**tool, "execution": {**tool.get("execution", {}), "taskSupport": support.value}}
 
 
-def legacy_error(error: ErrorObject) -> ErrorObject:
+def legacy_error(error: Object) -> dict[str, Any]:
     """Return an error as this era has it: a capability that is not declared is -32602 there."""
-    if error.code == ErrorCode.MISSING_CLIENT_CAPABILITY:
-        return evolve(error, code=ErrorCode.INVALID_PARAMS)
-    return error
+    undeclared = error["code"] == ErrorCode.MISSING_CLIENT_CAPABILITY
+    return {**error, "code": int(ErrorCode.INVALID_PARAMS)} if undeclared else dict(error)
 
 
 # -- tasks ---------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from mcp_tasks_adapters.stores.sqlite.threads import StoreThread
 from mcp_tasks_adapters.stores.sqlite.writing import Writer
 from mcp_tasks_adapters.storing import LoopThread, News, StoreEffect
 from mcp_tasks_adapters.toolkit.outcomes import describe
-from mcp_tasks_proto.effects import Delete, FindExpired, Load, Save
+from mcp_tasks_proto.effects import Delete, FindExpired, ListTasks, Load, Save
 from mcp_tasks_proto.inputs import LoadFailed, SaveFailed, StoreInput
 
 __all__ = ["Session"]
@@ -35,7 +35,7 @@ _log = logging.getLogger("mcp_tasks_adapters")
 
 @frozen
 class _Read:
-    effect: Load | FindExpired
+    effect: Load | FindExpired | ListTasks
     answer: Answer
 
 
@@ -121,12 +121,12 @@ class Session:
 
     def submit(self, effect: StoreEffect, answer: Answer) -> None:
         """Have ``effect`` carried out on the thread that it is for."""
-        reads = isinstance(effect, Load | FindExpired)
+        reads = isinstance(effect, Load | FindExpired | ListTasks)
         if self._waiting >= self._most_waiting:
             answer(LoadFailed(effect.token) if reads else SaveFailed(effect.token))
             return
         self._waiting += 1
-        if isinstance(effect, Load | FindExpired):
+        if isinstance(effect, Load | FindExpired | ListTasks):
             self._reading.put(_Read(effect, answer))
         else:
             self._writing.put(_Write(effect, answer))
@@ -189,6 +189,8 @@ class Session:
                     answers.append((answer, self._reader.load(load)))
                 case _Read(effect=FindExpired() as find, answer=answer):
                     answers.append((answer, self._reader.find_expired(find)))
+                case _Read(effect=ListTasks() as wanted, answer=answer):
+                    answers.append((answer, self._reader.list_tasks(wanted)))
                 case _Look(task_ids=task_ids):
                     looks.extend(task_ids)
         if answers:
