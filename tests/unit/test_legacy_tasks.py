@@ -414,7 +414,11 @@ def test_trap20_what_is_on_show_when_the_task_ends_is_taken_back() -> None:
 
 
 def test_leg8_an_elicitation_that_fails_or_does_not_fit_counts_as_cancelled() -> None:
-    for outcome in ({"error": {"code": -1, "message": "no"}}, {"result": {"action": "accept", "content": 3}}):
+    outcomes: list[dict[str, Any]] = [
+        {"error": {"code": -1, "message": "no"}},
+        {"result": {"action": "accept", "content": 3}},
+    ]
+    for outcome in outcomes:
         client, exchange = waiting()
         client.host.give(asked("first", "name"))
         client.respond(client.questions(exchange)[0], **outcome)
