@@ -241,13 +241,22 @@ class Poller:
         self._limits = Limits()
         self._replied: asyncio.Future[dict[str, Any]]
 
-    def reply(self, message: dict[str, Any] | None, http_status: int, headers: Sequence[Any] = ()) -> None:
+    def reply(
+        self,
+        message: dict[str, Any] | None,
+        http_status: int,
+        headers: Sequence[Any] = (),
+        event_id: str | None = None,
+    ) -> None:
         """Take the reply (``driver.Channel``)."""
         assert message is not None
         self._replied.set_result(message)
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any], event_id: str | None = None) -> None:
         """Take a notification; there is none."""
+
+    def open(self) -> None:
+        """Become a stream; nobody asks for one."""
 
     async def poll(self) -> bytes:
         """Poll the next task; return the reply as bytes."""

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from mcp_tasks_adapters.storing import LoopThread, News, StoreEffect
 from mcp_tasks_adapters.toolkit.outcomes import describe
-from mcp_tasks_proto.effects import Delete, FindExpired, Load, Save
+from mcp_tasks_proto.effects import Delete, FindExpired, ListTasks, Load, Save
 from mcp_tasks_proto.inputs import LoadFailed, SaveFailed, StoreInput
 
 __all__ = ["Answer", "Front", "Look", "Read", "Write"]
@@ -25,7 +25,7 @@ _log = logging.getLogger("mcp_tasks_adapters")
 class Read:
     """To be answered by whoever reads."""
 
-    effect: Load | FindExpired
+    effect: Load | FindExpired | ListTasks
     answer: Answer
 
 
@@ -67,9 +67,8 @@ class Front:
         if self._waiting < self._most_waiting:
             self._waiting += 1
             return True
-        answer(
-            LoadFailed(effect.token) if isinstance(effect, Load | FindExpired) else SaveFailed(effect.token)
-        )
+        reads = isinstance(effect, Load | FindExpired | ListTasks)
+        answer(LoadFailed(effect.token) if reads else SaveFailed(effect.token))
         return False
 
     def watch(self, concerns: Callable[[str], bool], hear: Callable[[News], None]) -> None:

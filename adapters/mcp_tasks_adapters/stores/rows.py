@@ -11,7 +11,7 @@ from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.wire.schema import record_from_json, record_to_json
 
-__all__ = ["KEY_CHECK", "Row", "Rows", "remains"]
+__all__ = ["KEY_CHECK", "Row", "Rows", "owner_of", "remains"]
 
 LAST_MS: Final = 2**63 - 1
 """The latest expiry that a column can hold."""
@@ -48,7 +48,7 @@ class Rows:
         return Row(
             task_id=record.task_id,
             version=record.version,
-            owner="" if record.principal is None else f"={record.principal}",
+            owner=owner_of(record.principal),
             node=record.node,
             expires_at_ms=None if expires_at_ms is None else min(expires_at_ms, LAST_MS),
             payload_bytes=record.payload_bytes,
@@ -81,6 +81,11 @@ class Rows:
             self._keys.unseal(sealed, KEY_CHECK)
         except UnsealError:
             raise StoreError(f"The records in {where} are sealed under a key that was not given.") from None
+
+
+def owner_of(principal: str | None) -> str:
+    """Return a principal as its column has it: having none is a principal too, and not the empty one."""
+    return "" if principal is None else f"={principal}"
 
 
 def remains(task_id: str, version: int, owner: str, expires_at_ms: int) -> TaskRecord:

@@ -13,10 +13,18 @@ from mcp_tasks_adapters.stores.front import Answer, Read
 from mcp_tasks_adapters.stores.losses import LOST_SLICE, LostWork, Rounds
 from mcp_tasks_adapters.stores.postgres.link import Link
 from mcp_tasks_adapters.stores.postgres.place import UnreachableError
-from mcp_tasks_adapters.stores.rows import Rows, remains
+from mcp_tasks_adapters.stores.rows import Rows, owner_of, remains
 from mcp_tasks_adapters.storing import News
-from mcp_tasks_proto.effects import FindExpired, Load
-from mcp_tasks_proto.inputs import ExpiredFound, Loaded, LoadFailed, RecordChanged, RecordRemoved, StoreInput
+from mcp_tasks_proto.effects import FindExpired, ListTasks, Load
+from mcp_tasks_proto.inputs import (
+    ExpiredFound,
+    Loaded,
+    LoadFailed,
+    RecordChanged,
+    RecordRemoved,
+    StoreInput,
+    TasksListed,
+)
 from mcp_tasks_proto.records import TaskRecord
 
 __all__ = ["Reader"]
@@ -32,6 +40,10 @@ RECORDS: Final = "SELECT task_id, version, record, sealed FROM tasks WHERE task_
 EXPIRING: Final = """
     SELECT task_id, version, owner, expires_at_ms FROM tasks
     WHERE expires_at_ms IS NOT NULL ORDER BY expires_at_ms LIMIT %s
+"""
+OWNED: Final = """
+    SELECT task_id, version, record, sealed FROM tasks
+    WHERE owner = %s AND task_id > %s ORDER BY task_id LIMIT %s
 """
 LAST_CHANGE: Final = "SELECT change FROM totals"
 CHANGED: Final = """
@@ -72,15 +84,18 @@ class Reader:
     def carry_out(self, reads: Sequence[Read]) -> Sequence[tuple[Answer, StoreInput]]:
         """Answer all of this."""
         stored = self._stored([read.effect.task_id for read in reads if isinstance(read.effect, Load)])
-        return [
-            (
-                read.answer,
-                self._find_expired(read.effect)
-                if isinstance(read.effect, FindExpired)
-                else self._loaded(read.effect, stored),
-            )
-            for read in reads
-        ]
+        return [(read.answer, self._carry_out(read.effect, stored)) for read in reads]
+
+    def _carry_out(
+        self, effect: Load | FindExpired | ListTasks, stored: Mapping[str, Stored | None]
+    ) -> StoreInput:
+        match effect:
+            case Load():
+                return self._loaded(effect, stored)
+            case FindExpired():
+                return self._find_expired(effect)
+            case ListTasks():
+                return self._list_tasks(effect)
 
     def _loaded(self, load: Load, stored: Mapping[str, Stored | None]) -> Loaded | LoadFailed:
         if load.task_id not in stored:
@@ -99,6 +114,22 @@ class Reader:
         expired = [row for row in rows[: find.limit] if row[3] <= find.now_ms]
         later = rows[len(expired)][3] if len(rows) > len(expired) else None
         return ExpiredFound(find.token, [remains(*row) for row in expired], later)
+
+    def _list_tasks(self, wanted: ListTasks) -> TasksListed | LoadFailed:
+        """Answer with the next tasks of one principal; there are more if one more is found."""
+        try:
+            rows = self._read(OWNED, (owner_of(wanted.principal), wanted.after or "", wanted.limit + 1))
+        except (UnreachableError, psycopg.Error):
+            return LoadFailed(wanted.token)
+        try:
+            records = [
+                self.rows.record(task_id, version, record or sealed)
+                for task_id, version, record, sealed in rows[: wanted.limit]
+            ]
+        except ValueError as error:
+            self.link.report(error)
+            return LoadFailed(wanted.token)
+        return TasksListed(wanted.token, records, len(rows) > wanted.limit)
 
     # -- what others did -----------------------------------------------------------------------------------
 

@@ -59,6 +59,7 @@ STEPS: Sequence[Sequence[str]] = [
         "CREATE INDEX tasks_by_expiry ON tasks (expires_at_ms) WHERE expires_at_ms IS NOT NULL",
         "CREATE INDEX tasks_by_change ON tasks (change) WHERE change IS NOT NULL",
         "CREATE INDEX tasks_by_node ON tasks (node, task_id) WHERE node IS NOT NULL",
+        "CREATE INDEX tasks_by_owner ON tasks (owner, task_id)",
         # The last removals, for those who watch.
         """
         CREATE TABLE removals (

@@ -19,7 +19,7 @@ from mcp_tasks_adapters.stores.postgres.writing import Writer
 from mcp_tasks_adapters.stores.rows import Rows
 from mcp_tasks_adapters.stores.threads import StoreThread
 from mcp_tasks_adapters.storing import LoopThread, News, StoreEffect
-from mcp_tasks_proto.effects import FindExpired, Load
+from mcp_tasks_proto.effects import FindExpired, ListTasks, Load
 
 __all__ = ["Session"]
 
@@ -109,7 +109,7 @@ class Session:
         """Have ``effect`` carried out on the thread that it is for."""
         if not self._front.admit(effect, answer):
             return
-        if isinstance(effect, Load | FindExpired):
+        if isinstance(effect, Load | FindExpired | ListTasks):
             self._reading.put(Read(effect, answer))
         else:
             self._writing.put(Write(effect, answer))

@@ -12,12 +12,19 @@ from typing import Final
 from attrs import define, field
 
 from mcp_tasks_adapters.stores.losses import LOST_SLICE, LostWork, Rounds
-from mcp_tasks_adapters.stores.rows import Rows, remains
+from mcp_tasks_adapters.stores.rows import Rows, owner_of, remains
 from mcp_tasks_adapters.stores.sqlite.nodes import is_gone
 from mcp_tasks_adapters.stores.sqlite.schema import connect, what_is_wrong
 from mcp_tasks_adapters.storing import News
-from mcp_tasks_proto.effects import FindExpired, Load
-from mcp_tasks_proto.inputs import ExpiredFound, Loaded, LoadFailed, RecordChanged, RecordRemoved
+from mcp_tasks_proto.effects import FindExpired, ListTasks, Load
+from mcp_tasks_proto.inputs import (
+    ExpiredFound,
+    Loaded,
+    LoadFailed,
+    RecordChanged,
+    RecordRemoved,
+    TasksListed,
+)
 from mcp_tasks_proto.records import TaskRecord
 
 __all__ = ["Reader"]
@@ -33,6 +40,10 @@ EXPIRED: Final = """
 NEXT_EXPIRY: Final = """
     SELECT expires_at_ms FROM tasks
     WHERE expires_at_ms IS NOT NULL ORDER BY expires_at_ms, id LIMIT 1 OFFSET ?
+"""
+OWNED: Final = """
+    SELECT task_id, version, record FROM tasks
+    WHERE owner = ? AND task_id > ? ORDER BY task_id LIMIT ?
 """
 LAST_CHANGE: Final = "SELECT change FROM totals"
 CHANGED: Final = """
@@ -90,6 +101,17 @@ class Reader:
             self._report(error)
             return LoadFailed(find.token)
         return ExpiredFound(find.token, [remains(*row) for row in found], later[0] if later else None)
+
+    def list_tasks(self, wanted: ListTasks) -> TasksListed | LoadFailed:
+        """Answer with the next tasks of one principal; there are more if one more is found."""
+        try:
+            owner, after = owner_of(wanted.principal), wanted.after or ""
+            found = self._connected().execute(OWNED, (owner, after, wanted.limit + 1)).fetchall()
+            records = [self.rows.record(*row) for row in found[: wanted.limit]]
+        except Exception as error:
+            self._report(error)
+            return LoadFailed(wanted.token)
+        return TasksListed(wanted.token, records, len(found) > wanted.limit)
 
     # -- what others did -----------------------------------------------------------------------------------
 

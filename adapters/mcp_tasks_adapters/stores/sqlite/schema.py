@@ -99,6 +99,10 @@ STEPS: Sequence[Sequence[str]] = [
         # What shows whether the keys given are those that records are sealed with.
         "CREATE TABLE seals (place TEXT PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID",
     ],
+    [
+        # To list the tasks of a principal; those of nobody are never listed.
+        "CREATE INDEX tasks_by_owner ON tasks (owner, task_id) WHERE owner <> ''",
+    ],
 ]
 """How the schema came about: step ``n`` takes a file from version ``n`` to ``n + 1``. None is ever edited."""
 

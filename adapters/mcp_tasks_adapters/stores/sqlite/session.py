@@ -18,7 +18,7 @@ from mcp_tasks_adapters.stores.sqlite.schema import check_keys, prepare
 from mcp_tasks_adapters.stores.sqlite.writing import Writer
 from mcp_tasks_adapters.stores.threads import StoreThread
 from mcp_tasks_adapters.storing import LoopThread, News, StoreEffect
-from mcp_tasks_proto.effects import FindExpired, Load
+from mcp_tasks_proto.effects import FindExpired, ListTasks, Load
 from mcp_tasks_proto.inputs import StoreInput
 
 __all__ = ["Session"]
@@ -88,7 +88,7 @@ class Session:
         """Have ``effect`` carried out on the thread that it is for."""
         if not self._front.admit(effect, answer):
             return
-        if isinstance(effect, Load | FindExpired):
+        if isinstance(effect, Load | FindExpired | ListTasks):
             self._reading.put(Read(effect, answer))
         else:
             self._writing.put(Write(effect, answer))
@@ -135,6 +135,8 @@ class Session:
                     answers.append((answer, self._reader.load(load)))
                 case Read(effect=FindExpired() as find, answer=answer):
                     answers.append((answer, self._reader.find_expired(find)))
+                case Read(effect=ListTasks() as wanted, answer=answer):
+                    answers.append((answer, self._reader.list_tasks(wanted)))
                 case Look(task_ids=task_ids):
                     looks.extend(task_ids)
         self._front.answer(answers)
