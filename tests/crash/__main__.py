@@ -36,6 +36,10 @@ def main() -> int:
         print(f"{number:>8}  {name}")
     for fault in verdict.faults:
         print(f"BROKEN: {fault}")
+    if verdict.faults:
+        with tempfile.NamedTemporaryFile("w", prefix="mcp-tasks-crash-", suffix=".txt", delete=False) as file:
+            file.writelines(f"{event}\n" for event in [*verdict.history, *verdict.notes])
+        print(f"what happened is in {file.name}")
     print(f"{len(verdict.faults)} promises broken, {monotonic() - started:.0f} s")
     return 1 if verdict.faults else 0
 

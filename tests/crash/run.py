@@ -86,6 +86,8 @@ class Verdict:
     """What came of it."""
 
     faults: Sequence[str]
+    history: Sequence[Event]
+    notes: Sequence[Note]
     counts: Counter[str]
     """How much of what there was, so that nobody takes an idle run for a good one."""
 
@@ -118,7 +120,8 @@ class _Run:
         left = self._last_life()
         notes = list(self._notes())
         self._count(notes)
-        return Verdict(faults=[*find_faults(self.history, notes), *left], counts=self.counts)
+        faults = [*find_faults(self.history, notes), *left]
+        return Verdict(faults=faults, history=self.history, notes=notes, counts=self.counts)
 
     # -- lives ---------------------------------------------------------------------------------------------
 
