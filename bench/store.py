@@ -2,8 +2,9 @@
 
 *Creations* are saves of new tasks by 32 clients on an asyncio loop, each of which makes its next when the
 last is on disk. The other side is a bare loop of SQLite transactions on the same schema, with as many rows
-in each as ours had on average, made beforehand. *Get* is a ``tasks/get`` through driver, engine and store,
-one after another. *Sweep* is a driver that finds a file of expired tasks, and is polled until they are gone.
+in each as ours had on average. Records here and rows there are made beforehand. *Get* is a ``tasks/get``
+through driver, engine and store, one after another. *Sweep* is a driver that finds a file of expired tasks,
+and is polled until they are gone.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ __all__ = ["measure"]
 CLIENTS: Final = 32
 CREATE_TARGET: Final = 0.5
 ROWS_A_SECOND: Final = 80_000
-"""How many rows the bare side has ready for each second; it must not run out of them."""
+"""How many records either side has ready for each second; it must not run out of them."""
 
 FEW, MANY = 1_000, 1_000_000
 GROWTH_TARGET: Final = 1.15
@@ -102,11 +103,12 @@ def measure_creations(folder: Path, options: Options) -> Figure:
 class Made:
     """Tasks made by clients, each of which waits for one before it makes the next."""
 
-    def __init__(self, store: SqliteStore, seconds: float) -> None:
+    def __init__(self, store: SqliteStore, records: list[TaskRecord], seconds: float) -> None:
         self._store = store
         self._start = time.perf_counter()
         self._end = self._start + seconds
         self._busy = CLIENTS
+        self._records = records
         self._made = 0
         self._quota = Quota(tasks=PLENTY, tasks_per_principal=PLENTY, task_bytes=PLENTY)
         self.over = asyncio.Event()
@@ -117,7 +119,7 @@ class Made:
     def make(self) -> None:
         """Make a task, unless time is up."""
         if time.perf_counter() < self._end:
-            self._store.submit(Save(new_record(token_urlsafe(24)), None, 0, self._quota), self._answered)
+            self._store.submit(Save(self._records.pop(), None, 0, self._quota), self._answered)
             return
         self._busy -= 1
         if not self._busy:
@@ -139,7 +141,7 @@ async def make_tasks(path: Path, seconds: float) -> Made:
     """Let the clients make tasks for a while."""
     store = SqliteStore(path)
     await store.open(AsyncioThread())
-    made = Made(store, seconds)
+    made = Made(store, new_records(seconds), seconds)
     for _ in range(CLIENTS):
         made.make()
     await made.over.wait()
@@ -152,7 +154,7 @@ async def make_tasks(path: Path, seconds: float) -> Made:
 def insert_rows(path: Path, seconds: float, group: int) -> float:
     """Return how many ready rows a second go into the same table, so many a transaction."""
     prepare(path)
-    rows = [(*Rows(None).row(new_record(token_urlsafe(24))), 1) for _ in range(int(seconds * ROWS_A_SECOND))]
+    rows = [(*Rows(None).row(record), 1) for record in new_records(seconds)]
     done, start = 0, time.perf_counter()
     with closing(connect(path)) as connection:
         while time.perf_counter() < start + seconds and done + group <= len(rows):
@@ -168,6 +170,11 @@ INSERT: Final = """
     INSERT INTO tasks (task_id, version, owner, node, expires_at_ms, payload_bytes, record, writer)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
+
+
+def new_records(seconds: float) -> list[TaskRecord]:
+    """Return as many tasks as can be made in that time, and more."""
+    return [new_record(token_urlsafe(24)) for _ in range(int(seconds * ROWS_A_SECOND))]
 
 
 def new_record(task_id: str) -> TaskRecord:

@@ -23,8 +23,8 @@ from psycopg import sql
 __all__ = ["PostgresServer", "Schema", "find_binaries"]
 
 DEBIAN: Final = Path("/usr/lib/postgresql")
-ACCOUNT: Final = "postgres"
-"""Whom the server runs as where the tests run as root, which it refuses."""
+ACCOUNTS: Final = ("postgres", "nobody")
+"""Whom the server runs as where the tests run as root, which it refuses: the first that there is."""
 USER: Final = "tests"
 START_S: Final = 60.0
 
@@ -96,7 +96,7 @@ class PostgresServer:
         # Short, because the name of a socket must be.
         self.folder = Path(tempfile.mkdtemp(prefix="mcp-pg-"))
         if os.getuid() == 0:
-            account = pwd.getpwnam(ACCOUNT)
+            account = _account()
             os.chown(self.folder, account.pw_uid, account.pw_gid)
         self._data = self.folder / "data"
         self._call(["initdb", "-D", str(self._data), "-U", USER, "-A", "trust", "-E", "UTF8", "--no-sync"])
@@ -151,10 +151,15 @@ class PostgresServer:
         raise RuntimeError(f"{command[0]} failed: {done.stderr or done.stdout or 'no answer'}")
 
 
+def _account() -> pwd.struct_passwd:
+    names = {one.pw_name for one in pwd.getpwall()}
+    return pwd.getpwnam(next(one for one in ACCOUNTS if one in names))
+
+
 def _become_nobody_special() -> None:
     if os.getuid() == 0:
-        account = pwd.getpwnam(ACCOUNT)
-        os.initgroups(ACCOUNT, account.pw_gid)
+        account = _account()
+        os.initgroups(account.pw_name, account.pw_gid)
         os.setgid(account.pw_gid)
         os.setuid(account.pw_uid)
     os.chdir("/")

@@ -18,7 +18,10 @@ LAST_MS: Final = 2**63 - 1
 KEY_CHECK: Final = "key check"
 """The place of the seal that shows whether the keys given are those of the store."""
 
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+# What contains itself is found out by its depth; keeping track of every container would cost more.
+_encode = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
+).encode
 
 
 class Row(NamedTuple):
@@ -40,7 +43,7 @@ class Rows:
         self._keys = keys
 
     def row(self, record: TaskRecord) -> Row:
-        """Return a record as a row. Raises ``ValueError`` when it is not JSON."""
+        """Return a record as a row. Raises ``ValueError``, ``TypeError`` or ``RecursionError``: not JSON."""
         text: str | bytes = _encode(record_to_json(record))
         if self._keys is not None:
             text = self._keys.seal(str(text), _place(record.task_id, record.version))
