@@ -297,7 +297,8 @@ class Session:
         if self.place.is_started_here:
             advice = ["Its server was started by this command, and has ended with it."]
             if self.save is not None:
-                advice.append(f"If it keeps its tasks:  mcp-tasks resume {shlex.quote(str(self.save.path))}")
+                resume = f"mcp-tasks resume {self.place.typed} {shlex.quote(str(self.save.path))}"
+                advice.append(f"If it keeps its tasks:  {resume}")
             return Remains(task_id=task_id, advice=advice)
         task = self.place.words(task_id)
         how = task if self.save is None else shlex.quote(str(self.save.path))
