@@ -543,6 +543,25 @@ def test_starts_a_server_on_stdio(farm: Path, loop: str) -> None:
     assert run("tools", "--stdio", command, "--loop", loop).out.startswith("say  What it says\n")
 
 
+@both_loops
+def test_a_saved_task_of_such_a_server_is_gone_on_with(farm: Path, loop: str, tmp_path: Path) -> None:
+    """Its command is typed again: a file that came from somewhere must not decide what is run."""
+    job, store = tmp_path / "job.json", tmp_path / "tasks.db"
+    command = shlex.join([*MCP_TASKS, "serve", f"{farm}:server", "--stdio", "--store", f"sqlite:{store}"])
+    with running("call", "--stdio", command, "wait", "--save", str(job), "--loop", loop) as calling:
+        assert calling.stderr is not None
+        while "working" not in calling.stderr.readline():
+            pass
+        calling.send_signal(signal.SIGINT)
+        assert f"mcp-tasks resume --stdio {shlex.quote(command)} {job}" in calling.stderr.read()
+    ran = run("resume", str(job), "--loop", loop)
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
+    assert f"mcp-tasks resume --stdio {shlex.quote(command)} {job}" in ran.err
+    ran = run("resume", "--stdio", command, str(job), "--loop", loop)
+    assert ran.code == ExitCode.CANCELLED, "its work ended with the server"
+    assert not job.exists()
+
+
 def test_a_server_that_cannot_be_started() -> None:
     ran = run("call", "--stdio", "no-such-command --at-all", "say")
     assert (ran.code, ran.out) == (ExitCode.TROUBLE, "")

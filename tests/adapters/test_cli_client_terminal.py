@@ -148,7 +148,7 @@ def test_a_withdrawn_question_gives_the_terminal_back(url: str, loop: str, tmp_p
 @both_loops
 def test_a_question_stays_open_when_nobody_waits_any_more(url: str, loop: str) -> None:
     """REQ.7: the server still wants its answer, and somebody may go on."""
-    with Terminal("call", url, "ask", forms(CHANNEL), "--timeout", "3", "--loop", loop) as terminal:
+    with Terminal("call", url, "ask", forms(CHANNEL), "--timeout", "10", "--loop", loop) as terminal:
         terminal.expect("channel [private]> ", "The question stays open.", "The task goes on.")
         code, _ = terminal.end()
     assert code == ExitCode.LOST

@@ -57,7 +57,9 @@ class Place:
     def typed(self) -> str:
         """Itself as it is named on a command line."""
         command = self.endpoint.removeprefix(STDIO)
-        return f"--stdio {shlex.quote(command)}" if self.is_started_here else shlex.quote(self.endpoint)
+        named = command if self.is_started_here else self.endpoint
+        quoted = shlex.quote(one_line(named, most=len(named)))
+        return f"--stdio {quoted}" if self.is_started_here else quoted
 
     def words(self, task_id: str) -> str:
         """Return one of its tasks as it is named on a command line."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -174,11 +176,11 @@ def _call(typed: Typed) -> Plan:
 
 def _resume(typed: Typed) -> Plan:
     answering = typed.answering()
-    if len(typed.words) == 1 and typed.stdio is None:
+    if len(typed.words) == 1 and (typed.stdio is None or Path(typed.words[0]).is_file()):
         save = ReferenceFile(typed.words[0])
         reference = save.load()
         return Plan(
-            place=typed.place_at(reference["endpoint"]),
+            place=_place_of(reference, save, typed),
             job=lambda session, loop: session.resume(reference, answering, loop),
             every_view=typed.watch,
             save=save,
@@ -189,6 +191,19 @@ def _resume(typed: Typed) -> Plan:
         job=lambda session, loop: session.take_over(task_id, answering, loop),
         every_view=typed.watch,
     )
+
+
+def _place_of(reference: Mapping[str, Any], save: ReferenceFile, typed: Typed) -> Place:
+    """Return the server of a saved task. Raises :class:`InputError`: no file decides what is run."""
+    if typed.stdio is not None:
+        return typed.place_at(f"{STDIO}{typed.stdio}")
+    place = typed.place_at(reference["endpoint"])
+    if place.is_started_here:
+        raise InputError(
+            f"The server of {save.path} is one that is started here. If its command is to be run:\n"
+            f"  mcp-tasks resume {place.typed} {shlex.quote(str(save.path))}"
+        )
+    return place
 
 
 def _watch(typed: Typed) -> Plan:

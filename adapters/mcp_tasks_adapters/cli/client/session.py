@@ -6,7 +6,7 @@ import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from attrs import define, evolve, field, frozen
 
@@ -44,6 +44,9 @@ from mcp_tasks_proto.vocabulary import LOG_LEVEL
 
 __all__ = ["Answering", "Session", "TroubleError"]
 
+
+QUESTIONS_ANNOUNCED: Final = 100
+"""Of one task; it may ask for ever."""
 
 Show = Callable[[], None]
 """Shows the answer to a request."""
@@ -195,7 +198,7 @@ class Session:
                 watched = Watched(name=name, since_ms=unix_ms(), waiting="asking the server")
                 call = client.watch(task_id, timeout=self.timeout)
                 self._note(watched, task_id)
-                return await self._follow(watched, call, announce=True)
+                return await self._follow(watched, call, asks_here=False)
 
             codes = await loop.gather([partial(watch_one, task_id) for task_id in dict.fromkeys(task_ids)])
         return next((code for code in codes if code is not ExitCode.COMPLETED), ExitCode.COMPLETED)
@@ -223,21 +226,20 @@ class Session:
         async with self._panel(loop), self._connect(loop, answer=asker.answer) as client:
             self.screen.panel.show(watched)
             begun.append(await begin(client))
-            code = await self._follow(watched, begun[0], announce=False)
+            code = await self._follow(watched, begun[0], asks_here=True)
         if unused := answering.prepared.unused:
             self.screen.note(f"Nobody asked for the prepared answers to {_names(unused)}.")
         return code
 
-    async def _follow(self, watched: Watched, call: Call, *, announce: bool) -> ExitCode:
-        """Show what becomes of a call, to its end."""
+    async def _follow(self, watched: Watched, call: Call, *, asks_here: bool) -> ExitCode:
+        """Show what becomes of a call, to its end. ``asks_here``: its questions are put to who is here."""
         watched.next_poll_ms = lambda: call.next_poll_ms
         announced: set[str] = set()
         async for view in call.updates():
             watched.view = view
             self.screen.view(watched, view)
             self.screen.panel.show(watched)
-            if announce:
-                self._announce(view, announced)
+            self._announce(view, announced, (call.reference() or {}).get("keys", {}) if asks_here else {})
         outcome = await call.settle()
         self.screen.panel.drop(watched)
         self._tasks.pop(call.task_id or "", None)
@@ -251,13 +253,24 @@ class Session:
             self._remove(self.save)
         return code
 
-    def _announce(self, view: TaskView, announced: set[str]) -> None:
-        """Say what a task asks, and how it is answered; once."""
+    def _announce(self, view: TaskView, announced: set[str], ledger: Mapping[str, Any]) -> None:
+        """Say what a task asks that is not asked here, and how it is answered; once.
+
+        ``ledger``: the keys that are, or were. What was answered is not asked again (REQ.4).
+        """
+        task = self.place.words(view.task_id)
         for key, request in (view.input_requests or {}).items():
-            if key not in announced:
-                announced.add(key)
-                self.screen.note(f"{one_line(view.task_id)} asks {one_line(key)!r}: {headline(request)}")
-                self.screen.note(f"  To answer: mcp-tasks resume {self.place.words(view.task_id)}")
+            state = ledger.get(key, {}).get("state")
+            if key in announced or len(announced) >= QUESTIONS_ANNOUNCED or state in ("shown", "answered"):
+                continue
+            announced.add(key)
+            again = "" if state is None else ", which was answered here"
+            self.screen.note(f"{one_line(view.task_id)} asks {one_line(key)!r}{again}: {headline(request)}")
+            proper = not check_requests({key: request}, from_peer=True)
+            if state is None and proper and request["method"] == "elicitation/create":
+                self.screen.note(f"  To answer: mcp-tasks resume {task}")
+            else:
+                self.screen.note(f"  To answer: mcp-tasks update {task} ANSWERS")
 
     # -- what is left --------------------------------------------------------------------------------------
 
@@ -297,7 +310,8 @@ class Session:
         if self.place.is_started_here:
             advice = ["Its server was started by this command, and has ended with it."]
             if self.save is not None:
-                advice.append(f"If it keeps its tasks:  mcp-tasks resume {shlex.quote(str(self.save.path))}")
+                resume = f"mcp-tasks resume {self.place.typed} {shlex.quote(str(self.save.path))}"
+                advice.append(f"If it keeps its tasks:  {resume}")
             return Remains(task_id=task_id, advice=advice)
         task = self.place.words(task_id)
         how = task if self.save is None else shlex.quote(str(self.save.path))
