@@ -26,7 +26,7 @@ from mcp_tasks_proto.legacy import LegacyPolicy
 from tests.unit.legacy_world import LegacyClient, call, created, make_dual, opened, started
 from tests.unit.world import ACCEPTED, DONE, START_TEXT, TASK, form, view
 
-SAMPLE: Final = {
+SAMPLE: Final[dict[str, Any]] = {
     "method": "sampling/createMessage",
     "params": {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi"}}], "maxTokens": 5},
 }

@@ -40,9 +40,7 @@ class Endpoint:
     """More ``Origin`` values than those of the loopback addresses; ``*`` for any."""
 
 
-def prepare(
-    server: Server, *, ttl_ms: int | None, max_tasks: int | None, legacy: str | None = None
-) -> None:
+def prepare(server: Server, *, ttl_ms: int | None, max_tasks: int | None, legacy: str | None = None) -> None:
     """Put what the command line says, where it says something, in place of the server's own settings.
 
     Raises :class:`ServeError` when no engine could be made with them.
