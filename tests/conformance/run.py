@@ -83,7 +83,7 @@ LEGACY_SERVER_SCENARIOS = tuple(
         "dns-rebinding-protection",
     )
 )
-"""Run on the wire of 2025-11-25, against the same process; the suite has no version before their names."""
+"""Run on the wire of 2025-11-25, against the same process; the suite knows them without the version."""
 CLIENT_SCENARIOS = (
     "tools_call",
     "request-metadata",

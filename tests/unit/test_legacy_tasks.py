@@ -43,6 +43,7 @@ from tests.unit.world import ACCEPTED, DONE, NEVER, OTHER, TASK, asked, error, f
 
 RELATED: Final[dict[str, Any]] = {"io.modelcontextprotocol/related-task": {"taskId": TASK}}
 RESULT: Final[dict[str, Any]] = DONE
+SAMPLED_FROM: Final[dict[str, Any]] = dict(SAMPLE["params"])
 BOOM: Final = ErrorObject(-32099, "Boom", {"x": 1})
 UNKNOWN: Final = {"code": -32602, "message": "Task not found"}
 
@@ -320,7 +321,7 @@ def test_leg8_trap24_what_a_task_asks_is_asked_once_on_one_open_result_stream() 
     assert client.questions(second) == []
     assert name["method"] == "elicitation/create"
     assert name["params"] == {**form()["params"], "_meta": RELATED}
-    assert thought["params"] == {**SAMPLE["params"], "_meta": RELATED}
+    assert thought["params"] == {**SAMPLED_FROM, "_meta": RELATED}
     for _ in range(3):
         assert get(client)["status"] == "input_required"
     client.respond(thought, SAMPLED)
