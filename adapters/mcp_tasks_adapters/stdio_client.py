@@ -19,6 +19,7 @@ from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.errors import LimitExceeded, LocalProtocolError, RemoteProtocolError
 from mcp_tasks_proto.legacy.requester_messages import ConnectionLost, SendLegacy, ServerAsked
+from mcp_tasks_proto.legacy.vocabulary import TOOLS_CHANGED
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import (
     Fault,
@@ -158,13 +159,16 @@ class StdioDialogue:
             case Notification(method="notifications/cancelled", params=params):
                 return self._cancelled(params.get("requestId")) or NotificationReceived(0, message)
             case Notification() as notification:
-                return NotificationReceived(self._meant_by(notification) or 0, message)
+                meant = self._meant_by(notification)
+                if meant is None and notification.method != TOOLS_CHANGED:
+                    return None
+                return NotificationReceived(meant or 0, message)
             case Request():
                 return ServerAsked(message=message, new_id=token_urlsafe(24))
         return None
 
     def _cancelled(self, name: Any) -> Fact | None:
-        """A server may end nothing but a listen stream this way; its result, if it follows, is of no use."""
+        """A server may end no request of ours but a listen stream; its result, if it follows, is of no use."""
         asked = self._asked.get(name) if type(name) is int else None
         if asked is None or asked.method != "subscriptions/listen":
             return None

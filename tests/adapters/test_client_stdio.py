@@ -118,7 +118,7 @@ def against(
     options = {"requester_limits": QUICK, "limits": SOON, **options}
 
     async def main(on: Any) -> None:
-        async with on.connect_stdio(command, **options) as client:
+        async with on.connect_stdio(command, **{"era": "modern", **options}) as client:
             await scenario(on, client)
 
     run(loop, main)
@@ -447,7 +447,7 @@ def test_a_server_is_ended_also_when_the_block_is_cancelled(loop: str, tmp_path:
 
         async def use() -> None:
             try:
-                async with on.connect_stdio(command, limits=SOON) as client:
+                async with on.connect_stdio(command, limits=SOON, era="modern") as client:
                     pids.append((await client.discover())["pid"])
                     begun.set()
                     await on.event().wait()
