@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 # What others wrote, and the interop tests talk to: each in an environment of its own, and no dependency.
 SDK := $(VENV)/sdk
 SDK_REQUIREMENTS := 'mcp>=2.3'
+SDK1 := $(VENV)/sdk1
+SDK1_REQUIREMENTS := 'mcp>=1.30,<2' uvicorn
 FASTMCP := $(VENV)/fastmcp
 FASTMCP_REQUIREMENTS := fastmcp==4.1.4 fastmcp-tasks==4.1.4 uvicorn
 
@@ -32,9 +34,10 @@ help:
 demo: $(VENV)/all.stamp
 	@$(BIN)/mcp-tasks demo
 
-# MCP_SDK_PYTHON and FASTMCP_PYTHON tell the interop tests which interpreters have these.
-test: $(VENV)/test.stamp $(VENV)/sdk.stamp $(VENV)/fastmcp.stamp
+# These variables tell the interop tests where each of them is.
+test: $(VENV)/test.stamp $(VENV)/sdk.stamp $(VENV)/sdk1.stamp $(VENV)/fastmcp.stamp
 	MCP_SDK_PYTHON=$(CURDIR)/$(SDK)/bin/python FASTMCP_PYTHON=$(CURDIR)/$(FASTMCP)/bin/python \
+		MCP_SDK1_PYTHON=$(CURDIR)/$(SDK1)/bin/python \
 		$(BIN)/python -m coverage run -m pytest
 	$(BIN)/python -m coverage report
 
@@ -77,8 +80,9 @@ $(VENV)/all.stamp $(VENV)/test.stamp $(VENV)/check.stamp: $(VENV)/%.stamp: pypro
 	@touch $@
 
 $(VENV)/sdk.stamp: REQUIREMENTS := $(SDK_REQUIREMENTS)
+$(VENV)/sdk1.stamp: REQUIREMENTS := $(SDK1_REQUIREMENTS)
 $(VENV)/fastmcp.stamp: REQUIREMENTS := $(FASTMCP_REQUIREMENTS)
-$(VENV)/sdk.stamp $(VENV)/fastmcp.stamp: $(VENV)/%.stamp: Makefile | $(BIN)/python
+$(VENV)/sdk.stamp $(VENV)/sdk1.stamp $(VENV)/fastmcp.stamp: $(VENV)/%.stamp: Makefile | $(BIN)/python
 	$(call new-environment,$(VENV)/$*)
 	$(VENV)/$*/bin/$(PIP) $(REQUIREMENTS)
 	@touch $@

@@ -22,7 +22,7 @@ class Sign(Enum):
     LEGACY = "legacy"
     """Or of a modern one that will not be talked to; ``initialize`` tells."""
     UNSURE = "unsure"
-    """Both may answer so; ``initialize`` tells."""
+    """Both may answer so."""
     NONE = "none"
     """Nothing: it was not reached, or is not ready."""
 

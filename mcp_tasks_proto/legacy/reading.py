@@ -158,9 +158,9 @@ def ended_view(
 def _without_related_task(members: Mapping[str, Any]) -> dict[str, Any]:
     """Return a result or params without the note of whose task they are."""
     kept = {name: value for name, value in members.items() if name != "_meta"}
-    meta = members.get("_meta", {})
-    if isinstance(meta, Mapping):
-        meta = {name: value for name, value in meta.items() if name != RELATED_TASK}
+    given = members.get("_meta")
+    own = given if isinstance(given, Mapping) else {}
+    meta = {name: value for name, value in own.items() if name != RELATED_TASK}
     return {**kept, "_meta": meta} if meta else kept
 
 

@@ -92,7 +92,7 @@ class Receiver:
         self.reply(request_id, {"task": _legacy(record)})
 
     def answered(self, task_id: str, response: Mapping[str, Any]) -> None:
-        """A person, or a program, has answered. Too late for one that has ended (LEG.5)."""
+        """A person, or a program, has answered."""
         self._end(task_id, status=Status.COMPLETED, result=response)
 
     def failed(self, task_id: str, detail: str) -> None:
@@ -100,9 +100,7 @@ class Receiver:
         self._end(task_id, status=Status.FAILED, error=internal_error(detail), status_message=detail)
 
     def _end(self, task_id: str, **changes: Any) -> None:
-        task = self._tasks.get(task_id)
-        if task is None or task.record.status.terminal:
-            return
+        task = self._tasks[task_id]
         task.record = task.record.changed(self.now, **changes)
         waiters, task.waiters = task.waiters, []
         for request_id in waiters:

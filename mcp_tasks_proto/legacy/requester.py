@@ -98,8 +98,7 @@ class DualEraRequester:
             lost=lambda: self._legacy.session_lost(),
         )
         self._legacy = LegacyServer(self._channel, self._engine)
-        self._finder.greet = self._channel.when_ready
-        self._finder.give_up_greeting = self._channel.drop_held
+        self._finder.channel = self._channel
 
     def handle(self, input: DualEraInput, *, now: int) -> DualEraStep | RequesterStep:  # noqa: A002
         """Take in one fact; return what to do about it, as ``RequesterEngine.handle`` does.

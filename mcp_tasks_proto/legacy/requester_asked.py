@@ -127,7 +127,7 @@ class Reception:
 
     def _withdraw(self, owner: Owner, question: Question) -> None:
         if isinstance(owner, Followed):
-            question.over = True
+            self.tasks.withdraw(owner, question.message_id)
         else:
             self.calls.withdraw(owner, question)
 

@@ -77,12 +77,6 @@ class PlainCalls:
         """Return the call on whose stream something came, or the oldest one, where that is not known."""
         return self._calls.get(request) or next(iter(self._calls.values()), None)
 
-    def of(self, state: Any) -> PlainCall | None:
-        """Return the call that a ``requestState`` is of."""
-        if not isinstance(state, str) or not state.startswith(STATE):
-            return None
-        return next((call for call in self._calls.values() if state == f"{STATE}{call.outer}"), None)
-
     # -- rounds ------------------------------------------------------------------------------------------
 
     def ask(self, call: PlainCall, question: Question) -> None:
@@ -115,7 +109,7 @@ class PlainCalls:
         state = params.get("requestState")
         if not isinstance(state, str) or not state.startswith(STATE):
             return False
-        call = self.of(state)
+        call = next((call for call in self._calls.values() if state == f"{STATE}{call.outer}"), None)
         if call is None:
             self.channel.refuse(inner, invalid_params("the call was lost with its session"))
             return True

@@ -118,19 +118,15 @@ class Channel:
         go: Callable[[], None],
         *,
         inner: int | None = None,
-        fail: Callable[[RequestFailed], None] | None = None,
+        fail: Callable[[RequestFailed], None],
     ) -> None:
         """Do something in a session, be it one that has yet to be opened. ``inner`` is who it is done for."""
         if self.session is not None:
             go()
             return
-        self._held.append(_Held(inner, go, fail or partial(self._fail_inner, inner)))
+        self._held.append(_Held(inner, go, fail))
         if self._opening is None:
             self._open()
-
-    def _fail_inner(self, inner: int | None, failure: RequestFailed) -> None:
-        if inner is not None:
-            self.give(evolve(failure, request=inner))
 
     def adopt(self, session_id: str | None, initialized: Mapping[str, Any]) -> None:
         """Go on in a session that another process has opened, unless there is one here."""

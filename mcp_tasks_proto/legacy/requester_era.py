@@ -1,8 +1,8 @@
 """Finding out a server's era before anything depends on it.
 
-Over HTTP the first request is sent as a modern one, and its answer shows; a tool call is not, for a legacy
-server might carry it out. There, and on stdio, ``server/discover`` is sent ahead. What is wanted meanwhile is
-held.
+Over HTTP the first request is sent as a modern one, and its answer shows; where it does not, the server is
+asked to ``server/discover``. A tool call is not sent so, for a legacy server might carry it out: there, and on
+stdio, ``server/discover`` goes ahead. What is wanted meanwhile is held.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 from attrs import define, evolve, field
 
 from mcp_tasks_proto.legacy.detection import Sign, names_modern_version, read_sign
-from mcp_tasks_proto.legacy.requester_channel import Answer
+from mcp_tasks_proto.legacy.requester_channel import Answer, Channel
 from mcp_tasks_proto.legacy.requester_messages import DualEraEffect, Era
 from mcp_tasks_proto.requester.effects import SendRequest, StopRequest
 from mcp_tasks_proto.requester.inputs import RequesterInput, RequestFailed, ResponseReceived
@@ -30,10 +30,6 @@ PROBE: Final = ("probe",)
 Fact = ResponseReceived | RequestFailed
 
 
-def _nothing(*_: Any) -> None:
-    """What is put in place by whoever makes a finder."""
-
-
 @define(eq=False, kw_only=True)
 class EraFinder:
     """What is known of a server's era, until it is certain."""
@@ -46,10 +42,9 @@ class EraFinder:
     give: Callable[[RequesterInput], None]
     decide: Callable[[Era, list[SendRequest]], None]
     """Is told what it is, and what has waited for that."""
-    greet: Callable[[Callable[[], None]], None] = _nothing
-    """Opens a legacy session, and then calls back."""
-    give_up_greeting: Callable[[], None] = _nothing
     now: int = 0
+    channel: Channel = field(init=False)
+    """Where a legacy session is tried; it tells of its failure by :meth:`greeting_failed`."""
     _attempt: SendRequest | None = field(init=False, default=None)
     """The request that was sent as a modern one."""
     _attempted: Fact | None = field(init=False, default=None)
@@ -134,16 +129,28 @@ class EraFinder:
             self._go_on()
         else:
             self._attempted = fact
-            self._greet()
+            if sign is Sign.LEGACY:
+                self._greet()
+            else:
+                self._send_probe()
 
     def _probed(self, fact: Fact) -> None:
         sign = read_sign(fact, self.settings.versions, http=self.http)
         if sign is Sign.MODERN:
+            self._give_attempted()
             self._decide_modern()
         elif sign is Sign.NONE:
+            self._give_attempted()
             self._answer_all(fact)
         else:
             self._greet()
+
+    def _give_attempted(self) -> None:
+        """Let the engine have the answer to what was sent as a modern request."""
+        attempt, self._attempt = self._attempt, None
+        attempted, self._attempted = self._attempted, None
+        if attempt is not None and attempted is not None:
+            self.give(attempted)
 
     def _go_on(self) -> None:
         """Nothing has shown: the next request may tell."""
@@ -155,7 +162,7 @@ class EraFinder:
 
     def _greet(self) -> None:
         self._greeting = True
-        self.greet(self._greeted)
+        self.channel.when_ready(self._greeted, fail=_told_already)
 
     def _greeted(self) -> None:
         self._greeting = False
@@ -166,11 +173,9 @@ class EraFinder:
         if not self._greeting:
             return False
         self._greeting = False
-        self.give_up_greeting()
-        attempt, self._attempt = self._attempt, None
-        attempted, self._attempted = self._attempted, None
-        if attempt is not None and attempted is not None:
-            self.give(attempted)
+        self.channel.drop_held()
+        attempted = self._attempted
+        self._give_attempted()
         error = None if answer.response is None else answer.response.error
         unsure = attempted is not None and (
             read_sign(attempted, self.settings.versions, http=True) is Sign.UNSURE
@@ -198,6 +203,10 @@ class EraFinder:
                 self.give(evolve(fact, request=send.request, sent=False))
             else:
                 self.give(evolve(fact, request=send.request, message=_as_answer(send.request, fact.message)))
+
+
+def _told_already(_: RequestFailed) -> None:
+    """:meth:`EraFinder.greeting_failed` is told first."""
 
 
 def _as_answer(request: int, message: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from functools import partial
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from mcp_tasks_proto.errors import method_not_found
 from mcp_tasks_proto.legacy.reading import complete, create_result, discover_result, legacy_params
@@ -65,7 +65,11 @@ class LegacyServer:
     def begin(self, send: SendRequest) -> None:
         """Have a request of the engine's answered, as soon as a session stands."""
         method, params = send.message["method"], send.message["params"]
-        self.channel.when_ready(partial(self._perform, send.request, method, params), inner=send.request)
+        self.channel.when_ready(
+            partial(self._perform, send.request, method, params),
+            inner=send.request,
+            fail=lambda failure: self.channel.give(evolve(failure, request=send.request)),
+        )
 
     def stop(self, inner: int) -> None:
         """The engine gives a request up."""

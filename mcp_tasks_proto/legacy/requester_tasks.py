@@ -48,6 +48,13 @@ class Followed:
         """Questions that nobody has answered."""
         return {key: question for key, question in self.questions.items() if question.outstanding}
 
+    def has_place(self, key: str, question: Question) -> bool:
+        """Whether a question can stand under this key: as a new one, or as one that is asked again."""
+        known = self.questions.get(key)
+        if known is None:
+            return key not in self.answered_before
+        return known.is_same_as(question)
+
     @property
     def open_questions(self) -> int:
         """How many it has made: they are known for as long as it is."""
@@ -195,20 +202,21 @@ class FollowedTasks:
 
     def ask(self, followed: Followed, question: Question) -> None:
         """Take in a question of a task; one that was asked before is known by what it asks (REQ.4)."""
-        mark = fingerprint(question.request)
-        base = f"{kind_of(question.request)}.{mark}"
-        for number in count(1):
-            key = base if number == 1 else f"{base}.{number}"
-            known = followed.questions.get(key)
-            if known is None and key not in followed.answered_before:
-                followed.questions[key] = question
-                break
-            if known is not None and known.is_same_as(question):
-                known.message_id, known.reply, known.lost = question.message_id, question.reply, False
-                if known.response is not None:
-                    known.reply(known.response, _nobody_waits)
-                break
+        base = f"{kind_of(question.request)}.{fingerprint(question.request)}"
+        keys = (base if number == 1 else f"{base}.{number}" for number in count(1))
+        key = next(key for key in keys if followed.has_place(key, question))
+        known = followed.questions.setdefault(key, question)
+        if known is not question:
+            known.message_id, known.reply, known.drop = question.message_id, question.reply, question.drop
+            known.lost = False
+            if known.response is not None:
+                known.reply(known.response, _nobody_waits)
         self.unpark(followed)
+
+    def withdraw(self, followed: Followed, message_id: str | int) -> None:
+        """The server no longer waits for the answer to a question."""
+        for question in followed.questions.values():
+            question.over |= question.message_id == message_id
 
     def find(self, message_id: str | int) -> Question | None:
         """Return the question that a request of the server's is."""

@@ -495,7 +495,7 @@ def test_no_process_is_left_when_the_program_dies(tmp_path: Path, loop: str) -> 
     user.write_text(
         f"import asyncio, os, trio\nfrom mcp_tasks_adapters.{module} import connect_stdio\n"
         "async def main():\n"
-        f"    async with connect_stdio({command!r}) as client:\n"
+        f"    async with connect_stdio({command!r}, era='modern') as client:\n"
         "        await client.discover()\n"
         "        os._exit(9)\n"
         f"{runner}\n"

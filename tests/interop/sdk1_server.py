@@ -211,9 +211,7 @@ async def on_stdio() -> None:
 def over_http() -> None:
     """Serve over HTTP, with sessions."""
     manager = StreamableHTTPSessionManager(server)
-    app = Starlette(
-        routes=[Mount("/mcp", app=manager.handle_request)], lifespan=lambda _: manager.run()
-    )
+    app = Starlette(routes=[Mount("/mcp", app=manager.handle_request)], lifespan=lambda _: manager.run())
     serve_over_http(app, path="/mcp/")
 
 

@@ -25,6 +25,7 @@ from mcp_tasks_proto.requester import (
 )
 from mcp_tasks_proto.testing import RequesterHost
 from mcp_tasks_proto.wire.jsonrpc import notification_message, request_message
+from tests.unit import requester_world
 from tests.unit.requester_world import DONE, ENDPOINT, FORMS, START, TASK, stamp
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "legacy_task",
     "make_dual",
     "nested",
+    "outcome",
     "related",
     "server_of_tasks",
     "tools",
@@ -57,7 +59,7 @@ class LegacyHost(RequesterHost):
     engine: Any
     _shared: set[int] = field(init=False, factory=set)
 
-    def _take(self, effect: DualEraEffect) -> None:  # type: ignore[override]
+    def _take(self, effect: DualEraEffect) -> None:
         if isinstance(effect, SendLegacy | SendRequest):
             again = isinstance(effect, SendLegacy) and effect.session is not None
             assert effect.request not in self.in_flight, f"a request that is not in flight: {effect}"
@@ -68,10 +70,14 @@ class LegacyHost(RequesterHost):
         else:
             super()._take(effect)
 
+    def give_dual(self, fact: Any) -> list[Any]:
+        """Hand in a fact that only an engine of both eras knows."""
+        return self.give(fact)
+
     # -- what is in flight ---------------------------------------------------------------------------------
 
     def number_of(self, request: int | str) -> int:
-        """Return the number of what is in flight, by method, verb, or ``"response"``; the oldest of several."""
+        """Return the number of the oldest in flight of a method, a verb, or ``"response"``."""
         if isinstance(request, int):
             return request
         for number, sent in self.in_flight.items():
@@ -130,7 +136,7 @@ class LegacyHost(RequesterHost):
         """Send a request to the client, ``on`` the stream of one of its own."""
         stream = self.number_of(on) if on else 0
         message = request_message(message_id, method, params or {})
-        return self.give(ServerAsked(request=stream, message=message, new_id=new_id))  # type: ignore[arg-type]
+        return self.give_dual(ServerAsked(request=stream, message=message, new_id=new_id))
 
     def say(self, method: str, params: Mapping[str, Any] | None = None, *, on: int | str = 0) -> list[Any]:
         """Send a notification, ``on`` the stream of a request, or on none."""
@@ -139,11 +145,16 @@ class LegacyHost(RequesterHost):
 
     def die(self) -> list[Any]:
         """End the server's process."""
-        return self.give(ConnectionLost())  # type: ignore[arg-type]
+        return self.give_dual(ConnectionLost())
 
     def close(self) -> list[Any]:
         """Say that the client is about to close."""
-        return self.give(Closing())  # type: ignore[arg-type]
+        return self.give_dual(Closing())
+
+
+def outcome(host: RequesterHost, call: Any) -> Any:
+    """Return how a call ended, which it must have; what it has shows what it is."""
+    return requester_world.outcome(host, call)
 
 
 def named(sent: Any) -> str:
@@ -173,18 +184,18 @@ def make_dual(
 
 
 def legacy_host(
-    capabilities: Mapping[str, Any] = PLAIN, *, session: str | None = "s-1", **options: Any
+    offers: Mapping[str, Any] = PLAIN, *, session: str | None = "s-1", **options: Any
 ) -> LegacyHost:
-    """Return a host whose server is known to be legacy, in a session; nothing is in flight."""
+    """Return a host whose server is known to be legacy and ``offers`` this, in a session."""
     host = make_dual(era="legacy", **options)
     call = host.ask("server/discover")
-    host.greet(capabilities, session=session if host.engine.http else None)
+    host.greet(offers, session=session if host.engine.http else None)
     assert call in host.outcomes
     assert not host.in_flight
     return host
 
 
-def server_of_tasks(support: str = "optional", **options: Any) -> LegacyHost:
+def server_of_tasks(support: str | None = "optional", **options: Any) -> LegacyHost:
     """Return a host whose server has one tool, ``render``, and runs it as a task."""
     host = legacy_host(CAPABILITIES, **options)
     host.ask("tools/list")
@@ -192,7 +203,9 @@ def server_of_tasks(support: str = "optional", **options: Any) -> LegacyHost:
     return host
 
 
-def initialized(capabilities: Mapping[str, Any] = CAPABILITIES, version: str = "2025-11-25") -> dict[str, Any]:
+def initialized(
+    capabilities: Mapping[str, Any] = CAPABILITIES, version: str = "2025-11-25"
+) -> dict[str, Any]:
     """Return the result of ``initialize``."""
     return {
         "protocolVersion": version,

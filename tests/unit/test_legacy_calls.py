@@ -1,8 +1,8 @@
-"""Calls of a legacy server that it answers at once, with questions on the way: REQ.1, LEG.3; traps 9 and 22."""
+"""Calls that a legacy server answers at once, and its questions on the way: REQ.1, LEG.3; traps 9 and 22."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -25,12 +25,13 @@ from tests.unit.legacy_requester_world import (
     elicitation,
     legacy_host,
     nested,
+    outcome,
     server_of_tasks,
     tools,
 )
-from tests.unit.requester_world import ACCEPTED, DECLINED, DONE, at_rest, form, outcome, sampling
+from tests.unit.requester_world import ACCEPTED, DECLINED, DONE, at_rest, form, sampling
 
-EVERYTHING = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+EVERYTHING: Final[dict[str, Any]] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 SAMPLED = {"role": "assistant", "content": {"type": "text", "text": "Yes."}, "model": "m"}
 
 
@@ -45,7 +46,7 @@ def calling(**options: Any) -> tuple[LegacyHost, int]:
 
 def test_leg3_a_call_is_plain_where_the_server_has_no_tasks() -> None:
     host, call = calling()
-    assert host.legacy("tools/call").message["params"] == {  # type: ignore[index]
+    assert host.params_of("tools/call") == {
         "name": "render",
         "arguments": {"frames": 3},
         "_meta": {"traceparent": "00-ab"},
@@ -93,7 +94,7 @@ def test_a_notification_that_is_none_is_passed_over() -> None:
 def test_other_requests_go_as_they_are() -> None:
     host = legacy_host()
     call = host.ask("completion/complete", {"ref": {}})
-    assert host.legacy("completion/complete").message["params"] == {"ref": {}}  # type: ignore[index]
+    assert host.params_of("completion/complete") == {"ref": {}}
     host.reply("completion/complete", {"completion": {"values": []}})
     assert isinstance(outcome(host, call), Completed)
 
@@ -191,7 +192,7 @@ def test_a_ping_is_answered() -> None:
 
 def test_what_is_no_request_is_passed_over() -> None:
     host = legacy_host()
-    assert host.give(ServerAsked(message=[], new_id="n")) == []  # type: ignore[arg-type]
+    assert host.give_dual(ServerAsked(message=[], new_id="n")) == []
 
 
 def test_a_question_that_nothing_here_can_ask_is_refused() -> None:
@@ -245,7 +246,7 @@ def test_a_caller_that_gives_up_gives_up_the_server_s_request(given: str) -> Non
     host, call = asked()
     name = host.number_of("tools/call")
     getattr(host, given)(call)
-    assert host.legacy("notifications/cancelled").message["params"] == {"requestId": name}  # type: ignore[index]
+    assert host.params_of("notifications/cancelled") == {"requestId": name}
     assert isinstance(outcome(host, call), Cancelled if given == "cancel" else ObservationLost)
     host.take_all()
     at_rest(host)
@@ -317,16 +318,16 @@ def test_several_calls_are_told_apart() -> None:
 
 @pytest.mark.parametrize("support", ["optional", "required", "forbidden", None, "sometimes"])
 def test_leg3_a_call_asks_for_a_task_where_capability_and_tool_allow_it(support: str | None) -> None:
-    host = server_of_tasks(support)  # type: ignore[arg-type]
+    host = server_of_tasks(support)
     host.call()
-    params = host.legacy("tools/call").message["params"]  # type: ignore[index]
+    params = host.params_of("tools/call")
     assert ("task" in params) is (support in ("optional", "required"))
 
 
 def test_leg3_nor_where_this_side_has_none() -> None:
     host = server_of_tasks(tasks=False)
     host.call()
-    assert "task" not in host.legacy("tools/call").message["params"]  # type: ignore[index]
+    assert "task" not in host.params_of("tools/call")
 
 
 def test_trap22_a_plain_result_is_one() -> None:
@@ -352,7 +353,7 @@ def test_the_tools_are_listed_once_for_all_calls_that_have_to_know() -> None:
     assert host.flight() == ["tools/list"]
     host.cancel(given_up)
     host.reply("tools/list", {**tools(render="required"), "nextCursor": "2"})
-    assert host.legacy("tools/list").message["params"] == {"cursor": "2"}  # type: ignore[index]
+    assert host.params_of("tools/list") == {"cursor": "2"}
     host.reply("tools/list", {"tools": [1, {"name": 7}, *tools(greet=None)["tools"]]})
     sent = [host.in_flight[number].message["params"] for number in host.waiting("tools/call")]
     assert [("task" in params, params["name"]) for params in sent] == [(True, "render"), (False, "greet")]
@@ -364,7 +365,7 @@ def test_tools_that_cannot_be_listed_are_called_plainly() -> None:
     host = legacy_host(CAPABILITIES, http=False)
     host.call()
     host.refuse("tools/list", -32603)
-    assert "task" not in host.legacy("tools/call").message["params"]  # type: ignore[index]
+    assert "task" not in host.params_of("tools/call")
 
 
 def test_lim3_a_list_without_end_is_not_read_to_it() -> None:

@@ -15,10 +15,11 @@ from mcp_tasks_proto.requester import (
     Fault,
     HttpReply,
     ObservationLost,
+    PassOn,
     RequesterLimits,
 )
-from tests.unit.legacy_requester_world import legacy_host, make_dual
-from tests.unit.requester_world import DONE, at_rest, outcome
+from tests.unit.legacy_requester_world import legacy_host, make_dual, outcome
+from tests.unit.requester_world import DONE, at_rest
 
 MODERN = {"resultType": "complete", "tools": []}
 DISCOVERED = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}}
@@ -102,6 +103,7 @@ def test_a_result_without_its_type_is_not_trusted() -> None:
     host = make_dual()
     call = host.ask("tools/list")
     host.reply("tools/list", {"tools": []}, http=HttpReply(status=200))
+    host.refuse("server/discover", -32601, http=HttpReply(status=200))
     assert host.flight() == ["initialize"]
     host.greet(session=None)
     host.reply("tools/list", {"tools": []})
@@ -113,6 +115,7 @@ def test_it_is_modern_all_the_same_where_there_is_no_legacy_session() -> None:
     host = make_dual()
     call, other = host.ask("tools/list"), host.ask("prompts/list")
     host.reply("tools/list", {"tools": []}, http=HttpReply(status=200))
+    host.answer_http("server/discover", 400)
     host.refuse("initialize", -32601, http=HttpReply(status=404))
     assert host.engine.era == "modern"
     assert outcome(host, call) == Completed({"tools": []})
@@ -123,11 +126,35 @@ def test_it_is_modern_all_the_same_where_there_is_no_legacy_session() -> None:
 def test_an_error_with_200_does_not_show_it_either() -> None:
     host = make_dual()
     call = host.ask("tasks/get", {"taskId": "x"})
+    other = host.ask("prompts/list")
     host.refuse("tasks/get", -32602, http=HttpReply(status=200))
-    assert host.flight() == ["initialize"]
+    assert host.flight() == ["server/discover"]
+    host.reply("server/discover", {**DISCOVERED, "supportedVersions": ["2026-07-28", "2025-11-25"]})
+    assert host.engine.era == "modern"  # of two eras, the newer
+    assert outcome(host, call).code == -32602
+    host.reply("prompts/list", MODERN)
+    assert isinstance(outcome(host, other), Completed)
+
+
+def test_a_server_that_is_busy_as_it_is_asked_for_its_era() -> None:
+    host = make_dual()
+    call, other = host.ask("tools/list"), host.ask("prompts/list")
+    host.reply("tools/list", {"tools": []}, http=HttpReply(status=200))
+    host.answer_http("server/discover", 503)
+    assert host.engine.era is None
+    assert outcome(host, call) == Completed({"tools": []})
+    assert outcome(host, other).http_status == 503
+
+
+def test_a_modern_server_may_say_so_only_when_it_is_greeted() -> None:
+    host = make_dual()
+    call, other = host.ask("tools/list"), host.ask("prompts/list")
+    host.answer_http("tools/list", 400)
     host.refuse("initialize", -32022, data={"supported": ["2026-07-28"]}, http=HttpReply(status=400))
     assert host.engine.era == "modern"
-    assert outcome(host, call).code == -32602
+    assert outcome(host, call).http_status == 400
+    host.reply("prompts/list", MODERN)
+    assert isinstance(outcome(host, other), Completed)
 
 
 @pytest.mark.parametrize("status", [401, 403, 408, 429, 500, 503])
@@ -204,7 +231,7 @@ def test_progress_on_the_way_to_the_first_answer_reaches_its_caller() -> None:
     host = make_dual()
     call = host.ask("prompts/get", {"name": "a"})
     host.say("notifications/progress", {"progressToken": 1, "progress": 1}, on="prompts/get")
-    assert [passed.call for passed in host.effects if hasattr(passed, "method")] == [call]
+    assert [passed.call for passed in host.of(PassOn)] == [call]
 
 
 # -- a tool call is not sent before the era is known ----------------------------------------------------
@@ -375,7 +402,8 @@ def test_a_legacy_era_that_is_known_is_greeted_at_once() -> None:
 
 
 def test_without_tasks_and_without_people_a_legacy_greeting_declares_neither() -> None:
-    for settings in ({"tasks": False}, {"capabilities": {"roots": {}}}):
+    quiet: list[dict[str, Any]] = [{"tasks": False}, {"capabilities": {"roots": {}}}]
+    for settings in quiet:
         host = make_dual(era="legacy", **settings)
         host.call()
         assert "tasks" not in host.params_of("initialize")["capabilities"]

@@ -14,6 +14,7 @@ from mcp_tasks_proto.requester import (
     HttpReply,
     KeepReference,
     RequesterLimits,
+    ResponseReceived,
     StopRequest,
 )
 from tests.unit.legacy_requester_world import (
@@ -23,9 +24,10 @@ from tests.unit.legacy_requester_world import (
     legacy_task,
     make_dual,
     nested,
+    outcome,
     server_of_tasks,
 )
-from tests.unit.requester_world import DONE, TASK, at_rest, outcome
+from tests.unit.requester_world import DONE, TASK, at_rest
 
 
 def test_leg2_the_session_and_the_version_are_in_every_message_after_the_greeting() -> None:
@@ -99,7 +101,7 @@ def test_a_greeting_that_is_answered_with_nothing(status: int | None, said: str)
     host = make_dual(era="legacy", http=status is not None)
     call = host.call()
     if status is None:
-        host.reply(host.number_of("initialize"), [])  # type: ignore[arg-type]
+        host.give(ResponseReceived(request=host.number_of("initialize"), message=[]))
     else:
         host.answer_http("initialize", status)
     assert said in outcome(host, call).message

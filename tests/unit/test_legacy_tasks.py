@@ -1,4 +1,4 @@
-"""Tasks of a legacy server, and their questions: LEG.3 to LEG.8 as a requester sees them; traps 21, 23 and 24."""
+"""Tasks of a legacy server and their questions, as a requester sees them: LEG.3 to LEG.8; traps 21 to 24."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ from tests.unit.legacy_requester_world import (
     legacy_task,
     make_dual,
     nested,
+    outcome,
     related,
     server_of_tasks,
 )
-from tests.unit.requester_world import ACCEPTED, DECLINED, DONE, OTHER, TASK, at_rest, form, outcome
+from tests.unit.requester_world import ACCEPTED, DECLINED, DONE, OTHER, TASK, at_rest, form
 
 FINAL = {**DONE, "resultType": "complete"}
 
@@ -123,9 +124,7 @@ def test_a_failure_without_a_payload_is_told_by_its_status() -> None:
     host, call = following()
     poll(host, "failed", statusMessage="the mill has no wheel")
     host.reply("tasks/result", related({}))
-    assert outcome(host, call) == Failed(
-        code=None, message="the mill has no wheel", fault=Fault.SERVER
-    )
+    assert outcome(host, call) == Failed(code=None, message="the mill has no wheel", fault=Fault.SERVER)
 
 
 def test_leg5_cancelled_needs_no_result() -> None:
@@ -346,6 +345,7 @@ def test_a_server_may_take_its_question_back() -> None:
     host.say("notifications/cancelled", {"requestId": "other"})
     host.say("notifications/cancelled", {"requestId": "q"})
     poll(host, "input_required", at=2)
+    host.advance(2_000)
     assert WithdrawPrompt(call, key) in host.effects
 
 
@@ -371,6 +371,7 @@ def test_several_at_once_are_answered_one_at_a_time() -> None:
     assert [response["id"] for response in host.responses()] == ["q2", "q"]
     host.take_all()
     poll(host, "input_required", at=2)
+    host.advance(2_000)  # the next question may be on its way
     assert host.of(ShowView)[-1].view.input_requests == {}
 
 
