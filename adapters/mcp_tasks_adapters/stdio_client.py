@@ -168,7 +168,7 @@ class StdioDialogue:
         return None
 
     def _cancelled(self, name: Any) -> Fact | None:
-        """A server may end no request of ours but a listen stream; its result, if it follows, is of no use."""
+        """A server may end no request of ours but a listen stream, whose result is of no use then."""
         asked = self._asked.get(name) if type(name) is int else None
         if asked is None or asked.method != "subscriptions/listen":
             return None

@@ -1,8 +1,8 @@
 """Finding out a server's era before anything depends on it.
 
 Over HTTP the first request is sent as a modern one, and its answer shows; where it does not, the server is
-asked to ``server/discover``. A tool call is not sent so, for a legacy server might carry it out: there, and on
-stdio, ``server/discover`` goes ahead. What is wanted meanwhile is held.
+asked to ``server/discover``. A tool call is not sent so, for a legacy server might carry it out: there, and
+on stdio, ``server/discover`` goes ahead. What is wanted meanwhile is held.
 """
 
 from __future__ import annotations

@@ -109,7 +109,10 @@ class TraceEntry:
     request: int
     """The id of the request that it belongs to."""
     message: Any = None
-    """The message; of what was received, ``None`` also stands for a body that was no JSON."""
+    """The message: a request, a notification or a response; of what was received, ``None`` also stands for a
+    body that was no JSON."""
+    verb: str | None = None
+    """``"GET"`` or ``"DELETE"`` where no message was sent: the stream or the end of a session of 2025-11-25."""
     http_status: int | None = None
     reason: str | None = None
     """Why it failed."""
@@ -117,7 +120,12 @@ class TraceEntry:
     def to_json(self) -> dict[str, Any]:
         """Return the entry as one JSON object."""
         entry: dict[str, Any] = {"atMs": self.at_ms, "event": self.event, "request": self.request}
-        more = {"message": self.message, "httpStatus": self.http_status, "reason": self.reason}
+        more = {
+            "message": self.message,
+            "verb": self.verb,
+            "httpStatus": self.http_status,
+            "reason": self.reason,
+        }
         return entry | {name: value for name, value in more.items() if value is not None}
 
 
@@ -329,7 +337,8 @@ class ClientDriver:
     def _send_legacy(self, send: SendLegacy) -> None:
         method = None if send.message is None else send.message.get("method")
         self._in_flight[send.request] = method or send.verb
-        self._trace("sent", send.request, message=send.message)
+        verb = send.verb if send.message is None else None
+        self._trace("sent", send.request, message=send.message, verb=verb)
         self._transport.send(send, self._report)
 
     def _heard(self, said: Unasked) -> None:
