@@ -112,7 +112,7 @@ class TraceEntry:
     """The message: a request, a notification or a response; of what was received, ``None`` also stands for a
     body that was no JSON."""
     verb: str | None = None
-    """``"GET"`` or ``"DELETE"`` where no message was sent: the stream or the end of a session of 2025-11-25."""
+    """``"GET"`` or ``"DELETE"`` where no message was sent: a stream, or the end of a 2025-11-25 session."""
     http_status: int | None = None
     reason: str | None = None
     """Why it failed."""
