@@ -9,7 +9,8 @@ An engine speaks for one authorization: what it caches was said to that one (cor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from itertools import count
 from typing import Any, Final
 
 from attrs import define, field
@@ -93,6 +94,8 @@ class RequesterEngine:
     """One requester, as a state machine."""
 
     settings: RequesterSettings
+    names: Iterator[int] = field(factory=lambda: count(1))
+    """What requests are called, rising numbers. Who sends others beside this engine's shares them."""
     _timers: Timers = field(init=False, factory=Timers)
     _out: list[RequesterEffect] = field(init=False, factory=list)
     _calls: dict[Hashable, Call] = field(init=False, factory=dict)
@@ -112,7 +115,11 @@ class RequesterEngine:
         self._cache = ResultCache(limits.cached_results)
         self._tools = ToolList(limits.tool_pages)
         self._requests = Requests(
-            settings=self.settings, timers=self._timers, out=self._out, tools=self._tools
+            settings=self.settings,
+            timers=self._timers,
+            out=self._out,
+            tools=self._tools,
+            names=self.names,
         )
         self._listener = Listener(self._requests)
         self._cancellations = Cancellations(self._requests)
@@ -158,6 +165,16 @@ class RequesterEngine:
         if known is None or known.watch is None:
             return None
         return self._timers.get(("poll", known.watch.task_id))
+
+    def call_of(self, request: int) -> Hashable | None:
+        """Return the call that a request in flight carries, if it carries one."""
+        sent = self._requests.get(request)
+        return sent.call.key if isinstance(sent, SentCall) else None
+
+    def shows(self, call: Hashable, key: str) -> bool:
+        """Whether this prompt of a call waits for its answer."""
+        known = self._calls.get(call)
+        return known is not None and _on_show(known, key) is not None
 
     # -- wishes ----------------------------------------------------------------------------------------
 

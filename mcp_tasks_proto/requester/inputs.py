@@ -107,6 +107,8 @@ class HttpReply:
 
     status: int
     retry_after_ms: int | None = None
+    session: str | None = None
+    """The ``Mcp-Session-Id`` that it gives. Only 2025-11-25 has sessions."""
 
 
 @frozen(kw_only=True)

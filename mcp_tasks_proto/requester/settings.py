@@ -57,6 +57,16 @@ class RequesterLimits:
     stream_tasks: int = _positive(128)
     """Tasks on one listen stream."""
 
+    # -- servers of 2025-11-25 ---------------------------------------------------------------------
+    probe_timeout_ms: int = _positive(10_000)
+    """For a server on stdio to answer ``server/discover``; one that does not is taken for a legacy one."""
+    question_wait_ms: int = _positive(2_000)
+    """For the first question of a task that is found waiting for input to come."""
+    received_tasks: int = _positive(64)
+    """Tasks that the server has made here, and requests that wait for the result of one."""
+    received_ttl_ms: int = _positive(3_600_000)
+    """Longest lifetime of such a task, and that of one whose maker names none."""
+
 
 @frozen(kw_only=True)
 class RequesterSettings:

@@ -18,12 +18,13 @@ from typing import Any, Final
 
 from attrs import define, field, frozen, validators
 
-from mcp_tasks_adapters.client.loop import ClientLoop, Stream
+from mcp_tasks_adapters.client.loop import ClientLoop, Stream, Unasked
 from mcp_tasks_adapters.driver import Event
 from mcp_tasks_adapters.http_exchange import Fact, Headers, HttpAddress, HttpExchange, check_headers
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.errors import LocalProtocolError
+from mcp_tasks_proto.legacy.requester_messages import SendLegacy, ServerAsked
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import Fault, NotificationReceived, RequestFailed, SendRequest
 
@@ -43,6 +44,8 @@ REPEATABLE: Final = frozenset(
         "tasks/update",
         "tasks/cancel",
         "subscriptions/listen",
+        "initialize",
+        "tasks/result",
     }
 )
 """Methods that do no more when they are sent twice than when they are sent once."""
@@ -112,10 +115,15 @@ class HttpTransport:
 
     # -- for the driver ------------------------------------------------------------------------------------
 
+    speaks_http: Final = True
+
+    def unasked(self, report: Callable[[Unasked], None]) -> None:
+        """Do nothing: here all that a server says comes on the stream of some request."""
+
     async def open(self) -> None:
         """Do nothing: connections are opened when they are needed."""
 
-    def send(self, request: SendRequest, report: Callable[[Fact], None]) -> None:
+    def send(self, request: SendRequest | SendLegacy, report: Callable[[Fact], None]) -> None:
         """Send a request, and report what comes of it."""
         run = partial(self._ask, request, report)
         ended = partial(self._ended, request.request, report)
@@ -140,7 +148,7 @@ class HttpTransport:
 
     # -- one request ---------------------------------------------------------------------------------------
 
-    async def _ask(self, request: SendRequest, report: Callable[[Fact], None]) -> Fact:
+    async def _ask(self, request: SendRequest | SendLegacy, report: Callable[[Fact], None]) -> Fact:
         """Have a request answered; report the notifications on the way, and return the last fact."""
         name = request.request
         try:
@@ -165,10 +173,12 @@ class HttpTransport:
         more = self._headers()
         return await more if inspect.isawaitable(more) else more
 
-    async def _ask_on_some(self, request: SendRequest, more: Headers, report: Callable[[Fact], None]) -> Fact:
+    async def _ask_on_some(
+        self, request: SendRequest | SendLegacy, more: Headers, report: Callable[[Fact], None]
+    ) -> Fact:
         """Ask on a kept connection if there is one, and on a new one if there is not or it turns out dead."""
         name = request.request
-        repeatable = request.message["method"] in REPEATABLE
+        repeatable = _repeatable(request)
         connection = await self._kept_connection(None if repeatable else FRESH_MS)
         if connection is not None:
             fact = await self._converse(connection, request, more, report)
@@ -194,7 +204,11 @@ class HttpTransport:
         return opened[0]
 
     async def _converse(
-        self, connection: _Connection, request: SendRequest, more: Headers, report: Callable[[Fact], None]
+        self,
+        connection: _Connection,
+        request: SendRequest | SendLegacy,
+        more: Headers,
+        report: Callable[[Fact], None],
     ) -> Fact:
         """Write a request and read to its last fact; keep the connection, or close it.
 
@@ -228,7 +242,7 @@ class HttpTransport:
             except OSError as error:
                 broken, received = broken or error, b""
             for fact in exchange.receive(received, self._loop.now_ms()):
-                if isinstance(fact, NotificationReceived):
+                if isinstance(fact, NotificationReceived | ServerAsked):
                     report(fact)
                 elif broken is not None and isinstance(fact, RequestFailed):
                     return RequestFailed(fact.request, f"{fact.reason} ({_told(broken)})")
@@ -325,6 +339,13 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         for one in error.exceptions:
             yield from _causes(one)
     yield error
+
+
+def _repeatable(request: SendRequest | SendLegacy) -> bool:
+    """Whether to send it twice does no more than to send it once; so it is with all that is no request."""
+    if isinstance(request, SendLegacy) and not request.awaits_response:
+        return True
+    return request.message is not None and request.message["method"] in REPEATABLE
 
 
 def _told(error: Exception) -> str:

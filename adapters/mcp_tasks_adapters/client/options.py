@@ -12,6 +12,7 @@ from attrs import evolve
 from mcp_tasks_adapters.client.answers import AnswerFunction
 from mcp_tasks_adapters.client.driver import TraceFunction
 from mcp_tasks_adapters.client.http import ConnectionLimits, HeadersFunction
+from mcp_tasks_proto.legacy.requester_messages import Era
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import RequesterLimits, RequesterSettings
 
@@ -31,6 +32,9 @@ class Options(TypedDict, total=False):
     """Whether to declare the Tasks extension: true. Without it every call is answered at once, or refused."""
     listen: bool
     """Whether to have the news of tasks sent, where the server does that: true. Else they are polled."""
+    era: Era | None
+    """Which revision to speak: ``"modern"`` is 2026-07-28, ``"legacy"`` 2025-11-25. By default that shows in
+    how the server answers the first request, and :attr:`Client.era` says which it is."""
     on_trace: TraceFunction | None
     """Is told of every message sent and received, and of what became of each request."""
     name: str

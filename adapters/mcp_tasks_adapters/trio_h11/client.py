@@ -134,6 +134,7 @@ async def _running(
         transport=transport,
         answer=options.get("answer"),
         on_trace=options.get("on_trace"),
+        era=options.get("era"),
     )
     loop.start(driver.wake)
     await transport.open()

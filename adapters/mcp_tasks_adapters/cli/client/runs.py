@@ -27,6 +27,7 @@ from mcp_tasks_adapters.cli.client.screen import Screen
 from mcp_tasks_adapters.cli.client.session import Answering, Session, TroubleError
 from mcp_tasks_adapters.cli.client.signals import StopSignal
 from mcp_tasks_adapters.cli.client.terminal import somebody_is_there
+from mcp_tasks_proto.legacy.requester_messages import Era
 
 __all__ = ["run"]
 
@@ -55,6 +56,7 @@ class Typed:
     as_json: bool
     trace: str | None
     loop: str
+    era: Era | None
     watch: bool = False
     timeout: float | None = None
     save: str | None = None
@@ -78,7 +80,7 @@ class Typed:
 
     def place_at(self, endpoint: str) -> Place:
         """Return the server at an endpoint. Raises :class:`InputError`."""
-        return Place.of(endpoint, read_headers(self.headers))
+        return Place.of(endpoint, read_headers(self.headers), self.era)
 
     def answering(self) -> Answering:
         """Return who answers questions. Raises :class:`InputError`."""
