@@ -233,7 +233,7 @@ def test_leg5_cancel_is_acknowledged() -> None:
 
 
 def test_leg5_a_task_that_has_ended_already_is_an_acknowledgement() -> None:
-    """CAN.1: -32602 there, an empty result here."""
+    """CAN.6: -32602 there, an empty result here."""
     host = legacy_host(CAPABILITIES)
     call = host.ask("tasks/cancel", {"taskId": OTHER})
     host.refuse("tasks/cancel", -32602, "already completed")
