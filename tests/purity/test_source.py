@@ -34,6 +34,7 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "server.reports": frozenset({"json", "re"}),
     "server.tasks": frozenset({"itertools"}),
     "testing.host": frozenset({"itertools"}),
+    "testing.network": frozenset({"functools", "heapq", "itertools"}),
     "testing.pair": frozenset({"functools", "heapq", "itertools"}),
     "testing.requester_host": frozenset({"itertools"}),
     "testing.traces.effects": frozenset({"datetime"}),
