@@ -102,6 +102,14 @@ def test_a_process_that_ends_after_an_effect_does_not_hear_what_came_of_it() -> 
     assert story.network.history[-1].resumptions == 1
 
 
+def test_a_process_that_ends_comes_to_none_of_the_effects_that_are_left() -> None:
+    story = Story()
+    story.create(QUIET, QUIET, QUIET, Fate(crash=Crash.AFTER, delay_ms=50))
+    assert story.kinds() == [("node-1", StartTool)], "nor does the reply find its client any more"
+    assert story.replies == [None]
+    assert len(story.network.history) == 1
+
+
 def test_what_it_asked_long_ago_is_not_done_once_it_is_known_to_be_gone() -> None:
     story = Story()
     story.create(QUIET, Fate(crash=Crash.AFTER, delay_ms=60_000))
@@ -175,10 +183,16 @@ def test_a_client_that_was_given_up_hears_no_more() -> None:
     story.network._fates = iter([QUIET, Fate(delay_ms=50)])
     story.ask("subscriptions/listen", notifications={"taskIds": [TASK]})
     story.network.run(10)
+    story.ask("subscriptions/listen", "node-2", notifications={"taskIds": [TASK]})
+    story.network.run(10)
+    answered = len(story.replies)
     story.network.crash("node-1")
     story.network.run(200)
-    assert story.heard == []
-    assert story.replies[-1] is None
+    assert [message["params"]["_meta"] for message in story.heard] == [
+        {"io.modelcontextprotocol/subscriptionId": 3},
+        {"io.modelcontextprotocol/subscriptionId": 3},
+    ]
+    assert story.replies[answered:] == [None], "the other one has lost nothing"
 
 
 def test_things_can_be_done_later() -> None:
