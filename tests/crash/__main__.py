@@ -18,6 +18,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200, help="how often to kill (default: %(default)s)")
     parser.add_argument("--store", help="as for mcp-tasks serve (default: a temporary SQLite file)")
     parser.add_argument("--seed", type=int, default=random.getrandbits(32), help="default: a new one")
+    parser.add_argument("--servers", type=int, default=1, help="how many at a time (default: %(default)s)")
     parser.add_argument("--loop", choices=["trio", "asyncio"], help="default: now this one, now that")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mcp-tasks-crash-") as folder:
@@ -25,6 +26,7 @@ def main() -> int:
             store=chosen.store or f"sqlite:{folder}/tasks.db",
             kills=chosen.kills,
             seed=chosen.seed,
+            servers=chosen.servers,
             loops=[chosen.loop] if chosen.loop else ["trio", "asyncio"],
             folder=Path(folder),
         )

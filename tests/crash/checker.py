@@ -6,7 +6,7 @@ It knows nothing of servers and stores: a history goes in, faults in plain words
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from datetime import datetime
 from itertools import chain
 from typing import Any, Final
@@ -23,6 +23,7 @@ from tests.crash.history import (
     Created,
     Delivered,
     Event,
+    Killed,
     Note,
     Refused,
     View,
@@ -43,15 +44,19 @@ def find_faults(history: Iterable[Event], notes: Iterable[Note]) -> Sequence[str
     """
     faults: list[str] = []
     tasks: dict[str, _Task] = {}
+    killed: set[int] = set()
     for event in history:
-        if isinstance(event, Refused):
-            faults.append(f"life {event.life} did not do as it was asked by {event.method}: {event.why}")
-        elif not isinstance(event, Created):
-            tasks[event.task_id].take(event)
-        elif event.task_id in tasks:
-            faults.append(f"{event.task_id}: two creations got this id")
-        else:
-            tasks[event.task_id] = _Task(event)
+        match event:
+            case Killed(life=life):
+                killed.add(life)
+            case Refused(life=life, method=method, why=why):
+                faults.append(f"life {life} did not do as it was asked by {method}: {why}")
+            case Created(task_id=task_id) if task_id in tasks:
+                faults.append(f"{task_id}: two creations got this id")
+            case Created(task_id=task_id):
+                tasks[task_id] = _Task(event, killed)
+            case _:
+                tasks[event.task_id].take(event)
     by_task: defaultdict[str, list[Note]] = defaultdict(list)
     for note in notes:
         by_task[note.task_id].append(note)
@@ -118,6 +123,8 @@ class _Task:
     """One task, from its creation on."""
 
     created: Created
+    _killed: Set[int]
+    """The lives that were, by now."""
     faults: list[str] = field(factory=list)
     _view: View = field(init=False)
     """The newest one."""
@@ -127,8 +134,8 @@ class _Task:
     _answers: dict[str, _Answers] = field(init=False, factory=dict)
     """By key."""
     _cancel_sent: bool = field(init=False, default=False)
-    _cancelled_at_home: bool = field(init=False, default=False)
-    """Whether a cancel was acknowledged by the process that ran the work."""
+    _cancelled_in_time: bool = field(init=False, default=False)
+    """Whether a cancel was acknowledged while the process was alive that ran the work."""
 
     def __attrs_post_init__(self) -> None:
         self._view = self.created.view
@@ -158,7 +165,7 @@ class _Task:
             case CancelSent():
                 self._cancel_sent = True
             case CancelAcknowledged():
-                self._cancelled_at_home |= event.life == self.created.life
+                self._cancelled_in_time |= self._at_work
 
     def _unknown(self, event: Viewed) -> None:
         self._gone = True
@@ -200,9 +207,9 @@ class _Task:
 
     def _ended(self, event: Viewed, view: View) -> None:
         if was_lost(view) and self.kind != "resumable":
-            if event.life == self.created.life:
-                self.faults.append(f"life {event.life} says the worker was lost, and ran it itself")
-            elif self._cancelled_at_home:
+            if self._at_work:
+                self.faults.append(f"life {event.life} says the worker was lost, whose process is alive")
+            elif self._cancelled_in_time:
                 self.faults.append("its cancellation was acknowledged, and it ended as lost")
         elif view["status"] == "cancelled":
             if not self._cancel_sent:
@@ -249,6 +256,10 @@ class _Task:
                 for asked, answers in sent.items()
                 if answers.acknowledged and asked not in values
             ]
+
+    @property
+    def _at_work(self) -> bool:
+        return self.created.life not in self._killed
 
     @property
     def _expires_at_ms(self) -> int:

@@ -7,8 +7,9 @@ to its last byte. What was sent and not acknowledged may have been done or not, 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from http.client import HTTPConnection, HTTPException
 from random import Random
 from threading import Event as Flag
@@ -58,7 +59,7 @@ METADATA: Final = {
 UNKNOWN_TASK: Final = -32602
 
 
-@frozen
+@frozen(eq=False)
 class Life:
     """One server process, as customers know it."""
 
@@ -68,7 +69,7 @@ class Life:
     """Set before it is killed, or never."""
 
 
-class _StoppedError(Exception):
+class _GoneError(Exception):
     """There is nothing more to be had from this life."""
 
 
@@ -92,46 +93,53 @@ class Customer:
     history: list[Event]
     _under_way: list[_Followed] = field(init=False, factory=list)
     _over: list[_Followed] = field(init=False, factory=list)
+    _connections: dict[Life, HTTPConnection] = field(init=False, factory=dict)
+    """To the servers that are there, as far as is known."""
     _life: Life = field(init=False)
-    _connection: HTTPConnection = field(init=False)
-    _path: str = field(init=False)
+    """The one that is asked at the moment."""
 
     # -- what it does --------------------------------------------------------------------------------------
 
-    def work(self, life: Life) -> None:
-        """Make tasks and see to them, until the server is killed."""
-        self._during(life, self._work)
+    def work(self, lives: Sequence[Life], stop: Flag) -> None:
+        """Make tasks and see to them, asking now this server, now that."""
+        with self._connected(lives):
+            while self._connections and not stop.is_set():
+                self._one_after_another([self._next_step])
 
-    def settle(self, life: Life) -> None:
+    def settle(self, lives: Sequence[Life], stop: Flag) -> None:
         """See every task to its end; then look at each once more."""
-        self._during(life, self._settle)
+        with self._connected(lives):
+            patience = monotonic() + SETTLING_S
+            while self._under_way and monotonic() < patience:
+                self._one_after_another([partial(self._see_to, task) for task in self._under_way])
+                sleep(BREATH_S)
+            self._one_after_another([partial(self._look, task) for task in [*self._over, *self._under_way]])
 
-    def _during(self, life: Life, act: Callable[[], None]) -> None:
-        address = urlsplit(life.url)
-        assert address.hostname is not None
-        self._life = life
-        self._path = address.path
-        self._connection = HTTPConnection(address.hostname, address.port, timeout=ANSWER_S)
-        with closing(self._connection), suppress(_StoppedError):
-            act()
+    @contextmanager
+    def _connected(self, lives: Sequence[Life]) -> Iterator[None]:
+        with ExitStack() as stack:
+            for life in lives:
+                address = urlsplit(life.url)
+                assert address.hostname is not None
+                connection = HTTPConnection(address.hostname, address.port, timeout=ANSWER_S)
+                self._connections[life] = stack.enter_context(closing(connection))
+            yield
+        self._connections.clear()
 
-    def _work(self) -> None:
-        while not self._life.killed.is_set():
-            if self._over and self.random.random() < REREAD_SHARE:
-                self._look(self.random.choice(self._over))
-            elif len(self._under_way) < AT_ONCE and self.random.random() < 1 / (1 + len(self._under_way)):
-                self._create(self.random.choice(KINDS))
-            elif self._under_way:
-                self._see_to(self.random.choice(self._under_way))
+    def _one_after_another(self, steps: Sequence[Callable[[], None]]) -> None:
+        for step in steps:
+            if self._connections:
+                self._life = self.random.choice(list(self._connections))
+                with suppress(_GoneError):
+                    step()
 
-    def _settle(self) -> None:
-        patience = monotonic() + SETTLING_S
-        while self._under_way and monotonic() < patience:
-            for task in list(self._under_way):
-                self._see_to(task)
-            sleep(BREATH_S)
-        for task in [*self._over, *self._under_way]:
-            self._look(task)
+    def _next_step(self) -> None:
+        if self._over and self.random.random() < REREAD_SHARE:
+            self._look(self.random.choice(self._over))
+        elif len(self._under_way) < AT_ONCE and self.random.random() < 1 / (1 + len(self._under_way)):
+            self._create(self.random.choice(KINDS))
+        elif self._under_way:
+            self._see_to(self.random.choice(self._under_way))
 
     # -- one task ------------------------------------------------------------------------------------------
 
@@ -204,23 +212,25 @@ class Customer:
     # -- one request ---------------------------------------------------------------------------------------
 
     def _ask(self, method: str, params: Mapping[str, Any]) -> View | None:
-        """Return the result; ``None``: there is no such task. Raises :class:`_StoppedError`."""
+        """Return the result; ``None``: there is no such task. Raises :class:`_GoneError`."""
         params = {**params, "_meta": METADATA}
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         headers = dict(request_headers(method, params, MODERN_VERSION))
+        connection = self._connections[self._life]
         try:
-            self._connection.request("POST", self._path, json.dumps(message).encode(), headers)
-            answer = json.loads(self._connection.getresponse().read())
+            connection.request("POST", urlsplit(self._life.url).path, json.dumps(message).encode(), headers)
+            answer = json.loads(connection.getresponse().read())
         except (OSError, HTTPException) as error:
             if not self._life.killed.is_set():
                 self._refused(method, f"the connection ended with {error!r}")
-            raise _StoppedError from error
+            del self._connections[self._life]
+            raise _GoneError from error
         if "result" in answer:
             result: View = answer["result"]
             return result
         if method == "tools/call" or answer["error"]["code"] != UNKNOWN_TASK:
             self._refused(method, str(answer["error"]))
-            raise _StoppedError
+            raise _GoneError
         return None
 
     def _refused(self, method: str, why: str) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "Created",
     "Delivered",
     "Event",
+    "Killed",
     "Note",
     "Refused",
     "View",
@@ -96,7 +97,16 @@ class Refused:
     why: str
 
 
-Event = Created | Viewed | AnswerSent | AnswerAcknowledged | CancelSent | CancelAcknowledged | Refused
+@frozen(kw_only=True)
+class Killed:
+    """A server is about to be killed: it may be gone from here on, and is soon."""
+
+    life: int
+
+
+Event = (
+    Killed | Created | Viewed | AnswerSent | AnswerAcknowledged | CancelSent | CancelAcknowledged | Refused
+)
 
 
 @frozen(kw_only=True)

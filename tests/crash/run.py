@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
 from threading import Event as Flag
@@ -35,6 +35,7 @@ from tests.crash.history import (
     Created,
     Delivered,
     Event,
+    Killed,
     Note,
     Refused,
     Viewed,
@@ -56,6 +57,8 @@ MOST_EVENTS: Final = 250
 """In the history of a life until it is killed: a slow machine makes it longer, and not emptier."""
 LAST_MOMENT_S: Final = 0.02
 """And then it lives for up to this much longer, so that it dies at any point of what it does."""
+AFTERMATH_EVENTS: Final = 50
+"""How long the others work on before the next one is started."""
 LONGEST_LIFE_S: Final = 30.0
 EARLY_SHARE: Final = 0.1
 """Of the kills: while the server is starting, perhaps before it has looked at its store."""
@@ -75,6 +78,8 @@ class Plan:
     kills: int
     seed: int
     """Of what customers choose and of the moments of the kills. The machine's timing has no seed."""
+    servers: int
+    """How many work at a time; one of them is killed at a time."""
     loops: Sequence[str]
     """Each life takes one of these."""
     folder: Path
@@ -106,6 +111,9 @@ class _Run:
     customers: Sequence[Customer] = field(init=False)
     counts: Counter[str] = field(init=False, factory=Counter)
     _lives: int = field(init=False, default=0)
+    _servers: list[_ServerProcess] = field(init=False, factory=list)
+    """Those that are alive."""
+    _stack: ExitStack = field(init=False, factory=ExitStack)
 
     def __attrs_post_init__(self) -> None:
         seed = self.plan.seed
@@ -113,11 +121,12 @@ class _Run:
         self.customers = [Customer(Random(f"{seed}/{number}"), self.history) for number in range(CUSTOMERS)]
 
     def run(self) -> Verdict:
-        for _ in range(self.plan.kills):
-            self._life_and_death()
-            if self.counts["kills"] % 10 == 0:
-                self.say(f"{self.counts['kills']} kills, {len(self.history)} events")
-        left = self._last_life()
+        with self._stack:
+            for _ in range(self.plan.kills):
+                self._kill_one()
+                if self.counts["kills"] % 10 == 0:
+                    self.say(f"{self.counts['kills']} kills, {len(self.history)} events")
+            left = self._settle()
         notes = list(self._notes())
         self._count(notes)
         faults = [*find_faults(self.history, notes), *left]
@@ -125,22 +134,38 @@ class _Run:
 
     # -- lives ---------------------------------------------------------------------------------------------
 
-    def _life_and_death(self) -> None:
-        with self._server() as server:
-            if self.random.random() < EARLY_SHARE:
-                sleep(self.random.uniform(*EARLY_S))
-                server.kill()
-                self.counts["kills while starting"] += 1
-            else:
-                life = Life(self._lives, server.url(), Flag())
-                with self._busy(Customer.work, life):
-                    try:
-                        self._let_live(self.random.randint(0, MOST_EVENTS))
-                    finally:
-                        life.killed.set()
-                        server.kill()
-            self._listen_to(server.last_words())
+    def _kill_one(self) -> None:
+        fresh = self._start()
+        if self.random.random() < EARLY_SHARE:
+            sleep(self.random.uniform(*EARLY_S))
+            self._kill(fresh)
+            self.counts["kills while starting"] += 1
+        else:
+            while len(self._servers) < self.plan.servers:
+                self._start()
+            with self._busy(Customer.work) as stop:
+                try:
+                    self._let_live(self.random.randint(0, MOST_EVENTS))
+                    self._kill(self.random.choice(self._servers))
+                    if self._servers:
+                        self._let_live(AFTERMATH_EVENTS)
+                finally:
+                    stop.set()
         self.counts["kills"] += 1
+
+    def _start(self) -> _ServerProcess:
+        self._lives += 1
+        loop = self.random.choice(self.plan.loops)
+        server = self._stack.enter_context(_ServerProcess(self._lives, self.plan.store, loop, self._diary))
+        self._servers.append(server)
+        return server
+
+    def _kill(self, server: _ServerProcess) -> None:
+        self._servers.remove(server)
+        self.history.append(Killed(life=server.number))
+        server.killed.set()
+        server.kill()
+        self._listen_to(server)
 
     def _let_live(self, events: int) -> None:
         enough, patience = len(self.history) + events, monotonic() + LONGEST_LIFE_S
@@ -148,41 +173,37 @@ class _Run:
             sleep(LAST_MOMENT_S / 10)
         sleep(self.random.uniform(0, LAST_MOMENT_S))
 
-    def _last_life(self) -> Sequence[str]:
+    def _settle(self) -> Sequence[str]:
         """See everything to its end; return what is wrong with what is left in the store."""
-        with self._server() as server:
-            life = Life(self._lives, server.url(), Flag())
-            with self._busy(Customer.settle, life):
-                pass
-            left = self._never_ended()
+        while len(self._servers) < self.plan.servers:
+            self._start()
+        with self._busy(Customer.settle):
+            pass
+        left = self._never_ended()
+        for server in self._servers:
             if server.end() != 0:
-                left = [*left, "the last server did not end as it should"]
-            self._listen_to(server.last_words())
+                left = [*left, f"life {server.number} did not end as it should"]
+            self._listen_to(server)
         return left
 
     @contextmanager
-    def _server(self) -> Iterator[_ServerProcess]:
-        self._lives += 1
-        loop = self.random.choice(self.plan.loops)
-        with _ServerProcess(self.plan.store, loop, self._diary) as server:
-            yield server
-
-    @contextmanager
-    def _busy(self, what: Callable[[Customer, Life], None], life: Life) -> Iterator[None]:
+    def _busy(self, what: Callable[[Customer, Sequence[Life], Flag], None]) -> Iterator[Flag]:
         """Let all customers do something during the block; leave it when they are done."""
-        threads = [Thread(target=what, args=[customer, life]) for customer in self.customers]
+        lives = [Life(server.number, server.url(), server.killed) for server in self._servers]
+        stop = Flag()
+        threads = [Thread(target=what, args=[customer, lives, stop]) for customer in self.customers]
         for thread in threads:
             thread.start()
         try:
-            yield
+            yield stop
         finally:
             for thread in threads:
                 thread.join()
 
-    def _listen_to(self, words: str) -> None:
+    def _listen_to(self, server: _ServerProcess) -> None:
         """A server that is well has nothing to say."""
-        if words:
-            self.history.append(Refused(life=self._lives, method="any", why=f"it said {words!r}"))
+        if words := server.last_words():
+            self.history.append(Refused(life=server.number, method="any", why=f"it said {words!r}"))
 
     # -- what is left --------------------------------------------------------------------------------------
 
@@ -256,7 +277,11 @@ def _not_ended(bench: Bench, task_ids: Sequence[str]) -> Sequence[str]:
 class _ServerProcess:
     """A real ``mcp-tasks serve``, killed at the end if it was not before."""
 
-    def __init__(self, store: str, loop: str, diary: Path) -> None:
+    def __init__(self, number: int, store: str, loop: str, diary: Path) -> None:
+        self.number = number
+        self.killed = Flag()
+        """Set before it is killed."""
+        self._url = ""
         command = [sys.executable, "-m", "mcp_tasks_adapters.cli", "serve", "tests.crash.tools:server"]
         self._process = subprocess.Popen(
             [*command, "--store", store, "--loop", loop],
@@ -277,13 +302,16 @@ class _ServerProcess:
 
     def url(self) -> str:
         """Wait until it listens, and return where. Raises ``RuntimeError`` when it does not."""
+        if self._url:
+            return self._url
         assert self._process.stderr is not None
         ready, _, _ = select.select([self._process.stderr], [], [], START_S)
         said = self._process.stderr.readline() if ready else "nothing"
         if not said.startswith(READY):
             self.kill()
             raise RuntimeError(f"the server did not start: it said {said}{self.last_words()}")
-        return said.removeprefix(READY).strip()
+        self._url = said.removeprefix(READY).strip()
+        return self._url
 
     def kill(self) -> None:
         """SIGKILL: nothing of the process has a chance to put anything in order."""
@@ -297,4 +325,7 @@ class _ServerProcess:
     def last_words(self) -> str:
         """Return what it said once it has ended, beside where it listens."""
         assert self._process.stderr is not None
-        return "".join(line for line in self._process.stderr if not line.startswith(READY))
+        with self._process.stderr:
+            words = "".join(line for line in self._process.stderr if not line.startswith(READY))
+        self._process.wait()
+        return words

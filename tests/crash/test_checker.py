@@ -19,6 +19,7 @@ from tests.crash.history import (
     Created,
     Delivered,
     Event,
+    Killed,
     Note,
     Refused,
     Viewed,
@@ -91,6 +92,7 @@ def delivered(asked: str, value: str, process: str = "first") -> Delivered:
 BEGAN: Final = Began(task_id="a", kind="plain", process="first")
 RESUMABLE: Final = evolve(BEGAN, kind="resumable")
 RESUMED: Final = evolve(RESUMABLE, process="second")
+KILLED: Final = Killed(life=1)
 CANCEL: Final = (CancelSent(task_id="a", life=1), CancelAcknowledged(task_id="a", life=1))
 DONE: Final = view("completed", 5, result={"structuredContent": {"task": "a"}})
 PLAIN: Final[Sequence[Event]] = (created(), viewed(view("working")), viewed(DONE), viewed(DONE, life=2))
@@ -125,7 +127,7 @@ def all_delivered(process: str = "first") -> list[Note]:
         pytest.param(PLAIN, [BEGAN], id="completed"),
         pytest.param(asking(), all_delivered(), id="answered"),
         pytest.param([*ENDLESS, *CANCEL, viewed(view("cancelled", 7))], [BEGAN], id="cancelled"),
-        pytest.param([*ENDLESS, viewed(lost(1), life=2)], [BEGAN], id="lost"),
+        pytest.param([*ENDLESS, KILLED, viewed(lost(1), life=2)], [BEGAN], id="lost"),
         pytest.param([created("brief"), viewed(None, at_second=60)], [BEGAN], id="expired"),
         pytest.param([], [BEGAN], id="never acknowledged"),
         pytest.param(asking("resumable"), [RESUMABLE, *all_delivered()[1:], RESUMED], id="resumed"),
@@ -143,7 +145,7 @@ def all_delivered(process: str = "first") -> list[Note]:
         ),
         pytest.param(
             [created("asking"), viewed(asks(1, left=FIRST_LEFT)), sent("left", FIRST_LEFT, "yes"),
-             acknowledged("left"), viewed(lost(2), life=2)],
+             acknowledged("left"), KILLED, viewed(lost(2), life=2)],
             [BEGAN],
             id="answered and lost",
         ),
@@ -256,19 +258,21 @@ def test_upd3_an_answer_that_comes_after_the_acknowledged_one_is_not_the_one_del
     history: list[Event] = [created("asking"), viewed(asks(1, left=FIRST_LEFT))]
     for value in ("first", "late"):
         history += [sent("left", FIRST_LEFT, value), acknowledged("left")]
-    history.append(viewed(lost(2), life=2))
+    history += [KILLED, viewed(lost(2), life=2)]
     assert find_faults(history, [BEGAN, delivered(FIRST_LEFT, "first")]) == []
     assert "answered with what nobody sent" in fault(history, [BEGAN, delivered(FIRST_LEFT, "late")])
 
 
 def test_an_answer_that_nobody_sent() -> None:
     notes: list[Note] = [BEGAN, delivered(FIRST_LEFT, "made up")]
-    history: list[Event] = [created("asking"), viewed(lost(2), life=2)]
+    history: list[Event] = [created("asking"), KILLED, viewed(lost(2), life=2)]
     assert "was answered with what nobody sent" in fault(history, notes)
 
 
 def test_can6_an_acknowledged_cancellation_that_is_lost() -> None:
-    history = [*ENDLESS, *CANCEL, viewed(lost(7), life=2)]
+    late = [*ENDLESS, KILLED, *CANCEL, viewed(lost(7), life=2)]
+    assert find_faults(late, [BEGAN]) == [], "it may have ended as lost before"
+    history = [*ENDLESS, *CANCEL, KILLED, viewed(lost(7), life=2)]
     assert "its cancellation was acknowledged, and it ended as lost" in fault(history)
 
 
@@ -298,11 +302,14 @@ def test_resumable_work_that_forgets_a_checkpoint() -> None:
 
 
 def test_resumable_work_that_ends_as_lost() -> None:
-    assert "an end that its tool never makes" in fault([created("resumable"), viewed(lost(1), life=2)])
+    assert "an end that its tool never makes" in fault(
+        [created("resumable"), KILLED, viewed(lost(1), life=2)]
+    )
 
 
 def test_a_worker_that_is_called_lost_and_is_not() -> None:
-    assert "says the worker was lost, and ran it itself" in fault([*ENDLESS, viewed(lost(1))])
+    found = fault([*ENDLESS, Killed(life=2), viewed(lost(1), life=3)])
+    assert "says the worker was lost, whose process is alive" in found
 
 
 @pytest.mark.parametrize(
