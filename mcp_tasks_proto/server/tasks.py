@@ -194,6 +194,10 @@ class Tasks:
             self._decide(_Question(Remove(task_id=record.task_id)), record)
             record = None
         decision = operation.decide(record, self.now)
+        if decision.rejection is not None and record is not None:
+            # It may be due to what was done at another node: a worker that hears of that first stops, where
+            # one that is merely rejected would err (CAN.6).
+            self.news(record)
         if decision.resumes:
             if self.workers >= self.limits.workers:
                 return  # somebody else may have room, and the host tells it again

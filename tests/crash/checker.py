@@ -161,7 +161,8 @@ class _Task:
                 if not answers.acknowledged:
                     answers.values.append(event.value)
             case AnswerAcknowledged():
-                self._answers[event.key].acknowledged = True
+                # After a cancellation answers are acknowledged, and ignored.
+                self._answers[event.key].acknowledged |= not self._cancel_sent
             case CancelSent():
                 self._cancel_sent = True
             case CancelAcknowledged():
