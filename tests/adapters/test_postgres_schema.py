@@ -10,7 +10,7 @@ from mcp_tasks_adapters.stores.sealing import RecordKeys
 from mcp_tasks_adapters.storing import StoreError
 
 from mcp_tasks_proto.effects import Delete, FindExpired, Load, Save
-from mcp_tasks_proto.inputs import LoadFailed, Saved, SaveFailed
+from mcp_tasks_proto.inputs import LoadFailed, Saved, SaveFailed, WorkLost
 from mcp_tasks_proto.testing.store_suite import STORE_CHECKS, Ask, Check
 from tests.adapters.driver_harness import logged
 from tests.adapters.postgres_server import PostgresServer, Schema
@@ -162,6 +162,36 @@ def test_it_keeps_its_promises_whatever_the_servers_settings(schema: Schema, che
     options = "-c default_transaction_isolation=serializable -c datestyle=German -c search_path=nowhere"
     with opened(schema.store(f"{schema.dsn} options='{options}'")) as bench:
         check(bench.ask)
+
+
+def test_no_request_reads_all_tasks(schema: Schema) -> None:
+    """Rule 8: not even while the server believes that there are few."""
+    with opened(schema.store()) as here, opened(schema.store()) as there:
+        for number in range(10):
+            here.saved(record(f"first-{number}", node=here.store.node))
+        schema.run(
+            "ANALYZE",
+            """
+            INSERT INTO tasks SELECT 'more-' || number, 1, '', CASE number % 3 WHEN 0 THEN 'elsewhere' END,
+                number, 0, number, 0, '{}', NULL FROM generate_series(1, 30000) AS number
+            """,
+            "UPDATE totals SET tasks = tasks + 30000, change = 30000",
+        )
+        there.watch(lambda task_id: not task_id.startswith("more"))
+        for number in range(20):
+            here.saved(record(f"second-{number}"))
+            here.saved(record(f"second-{number}", version=2), 1)
+            assert there.load(f"second-{number}") == record(f"second-{number}", version=2)
+            assert len(there.find(NOW, 10)[0]) == 10
+            here.delete(f"second-{number}", 2)
+        there.until(lambda: len(there.heard) >= 20)
+        here.close()
+        there.heard.clear()
+        there.until(lambda: any(isinstance(news, WorkLost) for news in there.heard))
+    gone = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'mcp-tasks'"
+    there.until(lambda: schema.run(gone) == [(0,)])
+    read = "SELECT coalesce(sum(seq_tup_read), 0)::int FROM pg_stat_user_tables WHERE relname = 'tasks'"
+    assert schema.run(f"{read} AND schemaname = current_schema()") == [(0,)]
 
 
 # -- trouble ---------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ class Keeper:
             self.link.run(sql.SQL("LISTEN {}").format(sql.Identifier(self.channel)))
             self._listening_pid = self.link.pid
             self._listening_since = monotonic()
-        if not self.link.run(RENEW, (self.lease_ms, self.writer)):
+        if not self.link.run(RENEW, (self.lease_ms, self.writer)) and not self._over.is_set():
             self._come_back()
         self.changed()  # what was said before anybody listened
         if monotonic() - self._listening_since > self.lease_ms / 1000:

@@ -104,8 +104,9 @@ class Link:
     @property
     def socket(self) -> int | None:
         """What becomes readable when the server says something."""
-        connection = self._connection
-        return None if connection is None or connection.closed else connection.fileno()
+        with suppress(psycopg.Error):
+            return None if self._connection is None else self._connection.fileno()
+        return None
 
     def listen(self) -> Sequence[int]:
         """Take in what the server has said by itself; return who notified.

@@ -102,7 +102,7 @@ class Reader:
             return LoadFailed(load.token)
         try:
             return Loaded(load.token, self._record(load.task_id, stored[load.task_id]))
-        except ValueError as error:
+        except Exception as error:
             self.link.report(error)
             return LoadFailed(load.token)
 
@@ -155,7 +155,7 @@ class Reader:
         for task_id, found in stored.items():
             try:
                 record = self._record(task_id, found)
-            except ValueError as error:
+            except Exception as error:
                 self.link.report(error)  # what is broken stays so, until it is changed
             else:
                 news.append(RecordRemoved(task_id) if record is None else RecordChanged(record))

@@ -233,7 +233,7 @@ class Writer:
             return SaveConflict(token, None)
         try:
             return SaveConflict(token, self.rows.record(task_id, *current[task_id]))
-        except ValueError as error:
+        except Exception as error:
             _log.error("a stored record cannot be read: %s", type(error).__name__)
             return SaveFailed(token)
 
