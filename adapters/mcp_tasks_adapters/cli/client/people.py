@@ -160,6 +160,8 @@ class PeopleScreen:
                 self._failed(name, outcome)
             case Cancelled(view=view):
                 self._say(Text(f"{name}Cancelled.{_last_words(view)}", "yellow"))
+            case Expired(view=view, unheard=True):
+                self._error(f"{name}Its time is over, and nothing was heard of it.{_last_words(view)}")
             case Expired(view=view):
                 self._error(f"{name}The server does not know this task, or no longer.{_last_words(view)}")
             case ObservationLost(reason=reason):

@@ -394,7 +394,9 @@ def _is_over(call: Call, outcome: Outcome) -> bool:
     """Whether nothing more can come of it."""
     if isinstance(outcome, Failed):
         return call.task_id is None or (call.view is not None and call.view.status.terminal)
-    return isinstance(outcome, Completed | Cancelled | Expired)
+    if isinstance(outcome, Expired):
+        return not outcome.unheard
+    return isinstance(outcome, Completed | Cancelled)
 
 
 def _progress(params: Mapping[str, Any]) -> str:
