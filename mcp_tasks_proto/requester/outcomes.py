@@ -75,6 +75,8 @@ class Expired:
 
     view: TaskView | None = None
     """The last view there was."""
+    unheard: bool = False
+    """Whether its time passed without news, so that the server has not said that it does not know it."""
 
 
 @frozen

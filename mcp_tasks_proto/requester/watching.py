@@ -145,7 +145,7 @@ class Watcher:
         watch.polling, watch.trouble = None, reason
         watch.failures += 1
         if watch.overdue:
-            return self.settle(watch.call, Expired(view=watch.view))
+            return self.settle(watch.call, Expired(view=watch.view, unheard=True))
         watch.quiet_until_ms = self.requests.now + pause_ms
         return self._plan_poll(watch)
 
@@ -247,7 +247,7 @@ class Watcher:
         watch.overdue = True
         patience_ms = max(watch.reference.ttl_ms or 0, self.requests.settings.limits.listening_poll_ms)
         if watch.polling is None and watch.next_poll_ms - self.requests.now > patience_ms:
-            self.settle(watch.call, Expired(view=watch.view))
+            self.settle(watch.call, Expired(view=watch.view, unheard=True))
 
     # -- listen streams ------------------------------------------------------------------------------------
 

@@ -450,6 +450,21 @@ def test_a_reference_is_kept_while_the_task_may_go_on(url: str, tmp_path: Path) 
     assert not job.exists()
 
 
+def test_a_reference_is_kept_when_its_time_is_over_and_the_server_away(tmp_path: Path) -> None:
+    """REQ.5: expired; but the server may keep the task for longer than it said."""
+    job = tmp_path / "job.json"
+    reference = {"schema": 1, "endpoint": "http://127.0.0.1:1/mcp", "taskId": "t", "tool": "say", "ttlMs": 1}
+    times = {"capabilities": {}, "createdMs": 1_700_000_000_000, "pollIntervalMs": 1, "keys": {}}
+    job.write_text(json.dumps(reference | times), encoding="utf-8")
+    ran = run("resume", str(job))
+    assert ran.code == ExitCode.EXPIRED
+    assert "Its time is over, and nothing was heard of it." in ran.err
+    assert f"To go on with it:  mcp-tasks resume {job}" in ran.err
+    [outcome] = run("resume", str(job), "--json").lines
+    assert (outcome["outcome"], "reason" in outcome) == ("expired", True)
+    assert job.exists()
+
+
 def test_a_reference_that_cannot_be_saved_stops_the_command(url: str, tmp_path: Path) -> None:
     """What could not be resumed must be known before the process dies, not after."""
     go, job = tmp_path / "go", tmp_path / "folder" / "job.json"

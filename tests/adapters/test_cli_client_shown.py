@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 import re
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from mcp_tasks_adapters.cli.client import progress
 from mcp_tasks_adapters.cli.client.exit_codes import MEANINGS, ExitCode, exit_code, outcome_name
 from mcp_tasks_adapters.cli.client.harmless import harmless, one_line
 from mcp_tasks_adapters.cli.client.log import kept_log
+from mcp_tasks_adapters.cli.client.passing_on import lines_passed_on
 from mcp_tasks_adapters.cli.client.people import PeopleScreen
 from mcp_tasks_adapters.cli.client.polls import PollTroubles
 from mcp_tasks_adapters.cli.client.progress import (
@@ -340,6 +342,14 @@ def test_what_is_logged_again_and_again_is_said_once(capsys: pytest.CaptureFixtu
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 20
     assert said[1] == "mcp-tasks: no message: 1 (2000 times)"
+
+
+def test_a_line_without_end_is_passed_on_in_parts() -> None:
+    """LIM.3: what a server writes to stderr is not kept until it ends its line."""
+    said: list[str] = []
+    with lines_passed_on(said.append) as file, os.fdopen(os.dup(file), "wb") as stream:
+        stream.write(b"x" * 1_000_000 + b"\nend\n")
+    assert said == ["x" * 10_000] * 100 + ["", "end"]
 
 
 @pytest.mark.parametrize(

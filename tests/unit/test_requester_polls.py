@@ -574,7 +574,7 @@ def test_req5_past_its_time_without_news_a_task_is_expired() -> None:
     host = make_host(RequesterLimits(last_backoff_ms=8_000))
     call = working(host, ttlMs=60_000)
     assert 60_000 <= fail_until_settled(host, call) <= 68_000
-    assert outcome(host, call) == Expired(view=host.of(ShowView)[-1].view)
+    assert outcome(host, call) == Expired(view=host.of(ShowView)[-1].view, unheard=True)
     at_rest(host)
 
 

@@ -18,6 +18,7 @@ from mcp_tasks_adapters.cli.client.screen import Remains, Say
 from mcp_tasks_adapters.cli.client.signals import StopSignal
 from mcp_tasks_adapters.client import (
     Completed,
+    Expired,
     Failed,
     Fault,
     InputRequest,
@@ -96,6 +97,8 @@ def _details(outcome: Outcome) -> dict[str, Any]:
                 "error": {name: value for name, value in error.items() if value is not None},
                 "fault": fault.value,
             }
+        case Expired(unheard=True):
+            return {"reason": "its time is over, and nothing was heard of it"}
         case ObservationLost(reason=reason, fault=None):
             return {"reason": reason}
         case ObservationLost(reason=reason, fault=Fault() as fault):

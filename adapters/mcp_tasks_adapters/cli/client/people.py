@@ -106,10 +106,11 @@ class PeopleScreen:
             self._say(Text.assemble((f"{watched.name}  ", "bold"), (f"{when:>6}  ", "dim"), _status(view)))
 
     def notification(self, watched: Watched, method: str, params: Mapping[str, Any]) -> None:
-        if method == "notifications/message":
+        if method == "notifications/message" and "data" in params:
             logged = params.get("data")
             data = logged if isinstance(logged, str) else as_json(logged).plain
-            self._say(Text.assemble((f"{one_line(str(params.get('level')))}: ", "dim"), one_line(data)))
+            level = one_line(str(params.get("level", "log")))
+            self._say(Text.assemble((f"{level}: ", "dim"), one_line(data)))
 
     @contextmanager
     def asking(self, request: InputRequest, stays_open: Callable[[], bool]) -> Iterator[Say]:
@@ -159,6 +160,8 @@ class PeopleScreen:
                 self._failed(name, outcome)
             case Cancelled(view=view):
                 self._say(Text(f"{name}Cancelled.{_last_words(view)}", "yellow"))
+            case Expired(view=view, unheard=True):
+                self._error(f"{name}Its time is over, and nothing was heard of it.{_last_words(view)}")
             case Expired(view=view):
                 self._error(f"{name}The server does not know this task, or no longer.{_last_words(view)}")
             case ObservationLost(reason=reason):

@@ -243,7 +243,7 @@ class Session:
         outcome = await call.settle()
         self.screen.panel.drop(watched)
         self._tasks.pop(call.task_id or "", None)
-        remains = self._open.pop(watched.name)
+        remains = self._open.pop(watched.name, Remains())
         over = _is_over(call, outcome)
         code = exit_code(outcome)
         self.screen.outcome(watched, outcome, code, evolve(remains, advice=()) if over else remains)
@@ -294,9 +294,8 @@ class Session:
 
     def _poll_fared(self, task_id: str, trouble: str) -> None:
         watched = self._tasks.get(task_id)
-        if watched is not None and watched.trouble != trouble:
-            watched.trouble = trouble
-            self.screen.panel.show(watched)
+        if watched is not None:
+            watched.trouble = trouble  # the panel shows it once the next poll is planned
 
     def _notified(self, watched: Watched, method: str, params: Mapping[str, Any]) -> None:
         if method == "notifications/progress":
@@ -394,7 +393,9 @@ def _is_over(call: Call, outcome: Outcome) -> bool:
     """Whether nothing more can come of it."""
     if isinstance(outcome, Failed):
         return call.task_id is None or (call.view is not None and call.view.status.terminal)
-    return isinstance(outcome, Completed | Cancelled | Expired)
+    if isinstance(outcome, Expired):
+        return not outcome.unheard
+    return isinstance(outcome, Completed | Cancelled)
 
 
 def _progress(params: Mapping[str, Any]) -> str:
