@@ -183,10 +183,11 @@ class Inner:
 
     # -- hearing ---------------------------------------------------------------------------------------
 
-    def pass_on(self, fact: Any) -> Step:
+    def pass_on(self, fact: Any, now: int) -> Step:
         """Let the engine take what concerns no exchange of the translator's."""
-        step = self.engine.handle(fact, now=self.now)
+        step = self.engine.handle(fact, now=now)
         self.deadline = step.deadline
+        self.now = max(self.now, now)
         return step
 
     def take(self, fact: Input) -> None:
@@ -209,7 +210,7 @@ class Inner:
             self._run(self._facts.popleft())
 
     def _run(self, fact: Input) -> None:
-        for effect in self.pass_on(fact).effects:
+        for effect in self.pass_on(fact, self.now).effects:
             self._carry_out(effect)
 
     def _carry_out(self, effect: Effect) -> None:

@@ -468,3 +468,18 @@ def test_neg5_a_legacy_caller_of_a_modern_engine_never_hears_its_words() -> None
     client.host.give(CallFailed(started(client.host).exchange, ErrorObject(-1, "no", {"x": 1})))
     assert client.error(exchange) == {"code": -1, "message": "no", "data": {"x": 1}}
     assert client.reply(exchange).http_status == 200
+
+
+def test_time_goes_on_whoever_is_heard() -> None:
+    """A modern message tells the time to sessions as well; a clock that goes back does not."""
+    host = make_dual(Limits(session_idle_ms=1000))
+    client = opened(host)
+    host.now += 999
+    assert "result" in host.ask("server/discover")
+    host.now -= 500
+    assert client.ask("ping") == {}
+    host.now += 1000
+    host.advance(0)
+    assert client.ask("ping") == {}
+    host.advance(1000)
+    assert client.reply(client.request("ping")).http_status == 404
