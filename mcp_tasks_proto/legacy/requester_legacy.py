@@ -173,6 +173,8 @@ class LegacyServer:
                 self._receiver.expire(task_id)
             case "legacy", int() as name:
                 self.channel.timed_out(name)
+            case "resume", int() as name:
+                self.channel.resume(name)
             case _ if timer == STREAM and (self._calls or self._tasks):
                 self._stream.want()
 
