@@ -73,7 +73,7 @@ def handle(message: dict[str, Any]) -> None:
     """Take in one message."""
     match message.get("method"):
         case "initialize":
-            tasks = {"cancel": {}, "requests": {"tools": {"call": {}}}}
+            tasks: dict[str, Any] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
             result(
                 message,
                 protocolVersion="2025-11-25",
@@ -82,9 +82,8 @@ def handle(message: dict[str, Any]) -> None:
             )
         case "tools/list":
             greet = {"name": "greet", "inputSchema": {}, "execution": {"taskSupport": "required"}}
-            result(
-                message, tools=[greet, *({"name": name, "inputSchema": {}} for name in ("welcome", "die"))]
-            )
+            plain = [{"name": name, "inputSchema": {}} for name in ("welcome", "die")]
+            result(message, tools=[greet, *plain])
         case "tools/call":
             call(message)
         case "tasks/get":

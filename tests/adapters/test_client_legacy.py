@@ -87,8 +87,11 @@ def test_leg2_streams_and_farewells_have_no_body(verb: Any) -> None:
 def test_a_session_comes_with_the_reply() -> None:
     exchange = posted()
     body = json.dumps(result_message(1, {})).encode()
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nMcp-Session-Id: s-2\r\nContent-Length: {len(body)}"
-    [fact] = exchange.receive(head.encode() + b"\r\n\r\n" + body, 0)
+    head = (
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nMcp-Session-Id: s-2\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    [fact] = exchange.receive(head.encode() + body, 0)
     assert isinstance(fact, ResponseReceived)
     assert fact.http == HttpReply(status=200, session="s-2")
 
@@ -216,12 +219,11 @@ def test_a_modern_client_of_a_legacy_server_fails_and_says_why(loop: str) -> Non
     run(loop, scenario)
 
 
-def legacy_over_http(asked: list[Mapping[str, str]]) -> ScriptedServer:
+def legacy_over_http(asked: list[Mapping[str, str]], farewells: list[Mapping[str, str]]) -> ScriptedServer:
     """Return a server of one session that knows one tool."""
 
     def greeted(reply: Reply) -> None:
-        capabilities = {"tools": {}}
-        told = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": {}}
+        told = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
         reply.json(reply.message(told), "Mcp-Session-Id: s-1")
 
     def listed(reply: Reply) -> None:
@@ -231,18 +233,24 @@ def legacy_over_http(asked: list[Mapping[str, str]]) -> ScriptedServer:
         asked.append(reply.asked.headers)
         reply.json({"jsonrpc": "2.0", "id": reply.asked.message["id"], "result": {"tools": []}})
 
+    def ended(reply: Reply) -> None:
+        farewells.append(reply.asked.headers)
+        reply.http()
+
     return ScriptedServer(
         {
             "initialize": greeted,
             "notifications/initialized": lambda reply: reply.http(status="202 Accepted"),
             "tools/list": listed,
+            "DELETE": ended,
         }
     )
 
 
 def test_over_http_a_session_is_opened_where_a_modern_request_is_refused(loop: str) -> None:
     asked: list[Mapping[str, str]] = []
-    server = legacy_over_http(asked)
+    farewells: list[Mapping[str, str]] = []
+    server = legacy_over_http(asked, farewells)
 
     async def scenario(on: Any) -> None:
         with server:
@@ -254,3 +262,4 @@ def test_over_http_a_session_is_opened_where_a_modern_request_is_refused(loop: s
     [headers] = asked
     assert headers["mcp-session-id"] == "s-1"
     assert headers["mcp-protocol-version"] == "2025-11-25"
+    assert [headers["mcp-session-id"] for headers in farewells] == ["s-1"]
