@@ -82,7 +82,7 @@ def handle(message: dict[str, Any]) -> None:
             )
         case "tools/list":
             greet = {"name": "greet", "inputSchema": {}, "execution": {"taskSupport": "required"}}
-            plain = [{"name": name, "inputSchema": {}} for name in ("welcome", "die")]
+            plain: list[Any] = [{"name": name, "inputSchema": {}} for name in ("welcome", "die")]
             result(message, tools=[greet, *plain])
         case "tools/call":
             call(message)

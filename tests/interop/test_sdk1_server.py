@@ -98,7 +98,7 @@ async def an_exception_in_a_task(visitor: Visitor) -> None:
 
 
 async def a_task_that_is_cancelled(visitor: Visitor) -> None:
-    """LEG.5, CAN.1: to cancel it once more is acknowledged, and one that never was is refused."""
+    """LEG.5, CAN.6: to cancel it once more is acknowledged, and one that never was is refused."""
     call = await visitor.client.call_tool("loiter", timeout=PATIENCE_S)
     assert isinstance(await call.cancel(wait=True), Cancelled)
     assert call.task_id is not None

@@ -1,4 +1,7 @@
-"""Tasks of a legacy server and their questions, as a requester sees them: LEG.3 to LEG.8; traps 21 to 24."""
+"""Tasks of a legacy server and their questions, as a requester sees them; traps 21, 23 and 24.
+
+LEG.3, LEG.4, LEG.5, LEG.6, LEG.7, LEG.8.
+"""
 
 from __future__ import annotations
 
@@ -233,7 +236,7 @@ def test_leg5_cancel_is_acknowledged() -> None:
 
 
 def test_leg5_a_task_that_has_ended_already_is_an_acknowledgement() -> None:
-    """CAN.1: -32602 there, an empty result here."""
+    """CAN.6: -32602 there, an empty result here."""
     host = legacy_host(CAPABILITIES)
     call = host.ask("tasks/cancel", {"taskId": OTHER})
     host.refuse("tasks/cancel", -32602, "already completed")
