@@ -341,6 +341,10 @@ class Channel:
         pending = self._pending.get(name)
         return None if pending is None else pending.inner
 
+    def has(self, name: int) -> bool:
+        """Whether something is pending: it was sent in the session that stands, and is not over."""
+        return name in self._pending
+
     def serve(self, name: int, inner: int | None) -> None:
         """Have something pending serve another request of the engine's from now on."""
         self._pending[name].inner = inner

@@ -150,6 +150,18 @@ def test_nobody_is_told_that_it_is_given_up() -> None:
     assert not dialogue.has_output
 
 
+def test_what_was_said_in_a_session_goes_with_its_process() -> None:
+    dialogue = StdioDialogue(Limits())
+    for name in (1, 2):
+        dialogue.ask(SendLegacy(request=name, message=request_message(name, "tasks/get", {})))
+    dialogue.take_output()
+    assert dialogue.lost("it ended") == [
+        RequestFailed(1, "it ended", sent=True),
+        RequestFailed(2, "it ended", sent=False),
+    ]
+    assert not dialogue.has_output
+
+
 def test_a_request_of_the_server_s_is_passed_on() -> None:
     [fact] = StdioDialogue(Limits()).receive(json.dumps(ASKS).encode() + b"\n")
     assert isinstance(fact, ServerAsked)

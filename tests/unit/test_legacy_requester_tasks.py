@@ -201,10 +201,17 @@ def test_a_task_that_is_only_looked_at_shows_its_result() -> None:
 
 def test_a_request_that_is_not_as_it_should_be_is_the_server_s_to_refuse() -> None:
     host = legacy_host(CAPABILITIES)
-    for method in ("tasks/get", "tasks/update"):
-        call = host.ask(method)
+    for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+        call = host.ask(method, {"taskId": [1]})
         host.refuse(method, -32602)
         assert outcome(host, call).code == -32602
+
+
+def test_so_is_an_update_without_answers() -> None:
+    host = legacy_host(CAPABILITIES)
+    call = host.ask("tasks/update", {"taskId": OTHER})
+    host.refuse("tasks/update", -32602)
+    assert outcome(host, call).code == -32602
 
 
 def test_nobody_answers_for_a_task_that_is_not_followed_here() -> None:
@@ -430,6 +437,14 @@ def test_lim3_a_task_may_not_ask_without_end() -> None:
     for number in (1, 2):
         host.ask_client("elicitation/create", related(elicitation(f"{number}?")), message_id=number)
     assert [response["error"]["data"] for response in host.responses()] == [{"reason": "ledger_keys"}]
+
+
+def test_a_question_that_is_more_than_json_is_asked_all_the_same() -> None:
+    """A host may parse by itself."""
+    host, _ = following()
+    host.ask_client("elicitation/create", related(elicitation(more=float("nan"))))
+    poll(host, "input_required", at=1)
+    assert [prompt.key for prompt in host.of(Prompt)] == ["elicitation.0"]
 
 
 # -- streams that break ------------------------------------------------------------------------------------
