@@ -143,7 +143,7 @@ class Channel:
     def _open(self) -> None:
         name = self._post(request_message(0, INITIALIZE, initialize_params(self.settings)), self._greeted)
         self._opening = name
-        self._time_out(name)
+        self.time_out(name)
 
     def _greeted(self, answer: Answer) -> None:
         result = None if answer.response is None else answer.response.result
@@ -165,7 +165,7 @@ class Channel:
                 notification_message(INITIALIZED, {}), partial(self._confirmed, opened), session=opened
             )
             self._opening = name
-            self._time_out(name)
+            self.time_out(name)
 
     def _confirmed(self, opened: Session, answer: Answer) -> None:
         if not answer.taken:
@@ -204,7 +204,7 @@ class Channel:
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
         """Send a notification."""
-        self._time_out(self._post(notification_message(method, params), _ignore))
+        self.time_out(self._post(notification_message(method, params), _ignore))
 
     def respond(
         self,
@@ -219,7 +219,7 @@ class Channel:
             message = error_message(request_id, answer)
         else:
             message = result_message(request_id, answer)
-        self._time_out(self._post(message, answered or _ignore))
+        self.time_out(self._post(message, answered or _ignore))
 
     def open_stream(self, answered: Answered, last_event_id: str | None) -> None:
         """Open a stream for what the server says unasked (HTTP GET), or take it up where it broke off."""
@@ -229,7 +229,7 @@ class Channel:
     def end_session(self) -> None:
         """Tell the server that the session is not needed any more (HTTP DELETE)."""
         if self.session is not None and self.session.session_id is not None:
-            self._time_out(self._send(SendLegacy(request=next(self.names), verb="DELETE"), _ignore))
+            self.time_out(self._send(SendLegacy(request=next(self.names), verb="DELETE"), _ignore))
 
     def _post(
         self,
@@ -260,7 +260,8 @@ class Channel:
         self.out.append(send)
         return send.request
 
-    def _time_out(self, name: int) -> None:
+    def time_out(self, name: int) -> None:
+        """Give something up in time that none of the engine's own requests limits."""
         self.timers.set(("legacy", name), self.now + self.settings.limits.request_timeout_ms)
 
     # -- answers -------------------------------------------------------------------------------------------

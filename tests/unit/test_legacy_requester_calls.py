@@ -385,6 +385,13 @@ def test_tools_that_cannot_be_listed_are_called_plainly() -> None:
     assert "task" not in host.params_of("tools/call")
 
 
+def test_nor_are_tools_listed_for_ever() -> None:
+    host = legacy_host(CAPABILITIES, http=False, limits=RequesterLimits(request_timeout_ms=1_000))
+    host.call()
+    host.advance(1_000)
+    assert host.flight() == ["tools/call"]
+
+
 def test_lim3_a_list_without_end_is_not_read_to_it() -> None:
     host = legacy_host(CAPABILITIES, http=False, limits=RequesterLimits(tool_pages=2))
     host.call()
