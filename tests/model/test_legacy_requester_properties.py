@@ -173,7 +173,7 @@ def want(data: st.DataObject, host: LegacyHost) -> None:
             host.answer(call, key, data.draw(st.sampled_from([ACCEPTED, DECLINED])))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(data=st.data(), http=st.booleans(), era=st.sampled_from([None, "legacy"]))
 def test_nothing_that_a_server_says_raises_and_every_call_ends(
     data: st.DataObject, http: bool, era: Any

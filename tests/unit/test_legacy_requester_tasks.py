@@ -1,4 +1,4 @@
-"""Tasks of a legacy server and their questions, as a requester sees them; traps 21, 23 and 24.
+"""Tasks of a legacy server and their questions, as a requester sees them; traps 20, 21, 23 and 24.
 
 LEG.3, LEG.4, LEG.5, LEG.6, LEG.7, LEG.8.
 """
@@ -552,6 +552,20 @@ def test_a_result_that_is_slow_to_come_is_asked_for_anew() -> None:
     poll(host, "completed", at=2)
     host.reply("tasks/result", related())
     assert isinstance(outcome(host, call), Completed)
+
+
+def test_trap20_cancelling_withdraws_the_question_and_a_late_end_does_not_undo_it() -> None:
+    """Trap 20."""
+    host, call, key = asked()
+    host.cancel(call)
+    assert WithdrawPrompt(call, key) in host.effects
+    assert isinstance(outcome(host, call), Cancelled)
+    host.refuse("tasks/cancel", -32602, "it has ended already")
+    host.reply("tasks/get", legacy_task("completed"))
+    assert isinstance(outcome(host, call), Cancelled)
+    assert host.responses() == []
+    host.take_all()
+    at_rest(host)
 
 
 def test_req7_a_task_that_nobody_follows_any_more_is_let_go() -> None:
