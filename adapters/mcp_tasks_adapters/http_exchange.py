@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 import h11
-from attrs import frozen
+from attrs import evolve, frozen
 
 from mcp_tasks_proto.errors import LimitExceeded, LocalProtocolError, RemoteProtocolError
 from mcp_tasks_proto.legacy.requester_messages import SendLegacy, ServerAsked
@@ -172,6 +172,7 @@ class HttpExchange:
         self._body = bytearray()
         self._skipped = 0
         self._events = EventDecoder(limits)
+        self._last_event_id = ""
 
     @property
     def reusable(self) -> bool:
@@ -257,6 +258,7 @@ class HttpExchange:
         else:
             self._kind = _Body.OTHER
         self._body, self._skipped, self._events = bytearray(), 0, EventDecoder(self._limits)
+        self._last_event_id = ""
 
     def _take_body(self, data: bytes) -> None:
         if self.over:
@@ -268,6 +270,7 @@ class HttpExchange:
                     self._fail(_over_limit("message_bytes"))
             case _Body.EVENTS:
                 for event in self._events.feed(data):
+                    self._last_event_id = event.last_event_id or self._last_event_id
                     if event.event == "message" and event.data:
                         self._take_message(decode(event.data, self._limits))
             case _Body.OTHER:
@@ -312,9 +315,13 @@ class HttpExchange:
         self._facts.append(ResponseReceived(request=self.request, message=message, http=self._reply))
 
     def _fail(self, reason: str) -> None:
-        if not self.over:
-            self.over = True
-            self._facts.append(RequestFailed(self.request, reason))
+        if self.over:
+            return
+        self.over = True
+        failure = RequestFailed(self.request, reason)
+        if self._legacy and self._last_event_id:
+            failure = evolve(failure, last_event_id=self._last_event_id, retry_ms=self._events.retry_ms)
+        self._facts.append(failure)
 
 
 def _message_headers(request: SendRequest | SendLegacy) -> list[tuple[str, str]]:

@@ -55,6 +55,8 @@ class _Asked:
     method: str
     """Empty: a response, or a notification, to which there is no answer."""
     progress_token: Any = None
+    in_session: bool = False
+    """Whether it is of 2025-11-25, and means nothing to another process."""
     written: bool = False
 
 
@@ -81,9 +83,11 @@ class StdioDialogue:
         self._output[request.request] = frame(encode(message))
         if "id" in message and "method" in message:
             token = message["params"].get("_meta", {}).get(PROGRESS_TOKEN)
-            self._asked[request.request] = _Asked(message["method"], token)
+            asked = _Asked(message["method"], token)
         else:
-            self._asked[request.request] = _Asked("")
+            asked = _Asked("")
+        asked.in_session = isinstance(request, SendLegacy)
+        self._asked[request.request] = asked
 
     def drop(self, request: int) -> dict[str, Any] | None:
         """Nobody waits for this request any more; return the message that will say so, if one has to."""
@@ -125,13 +129,19 @@ class StdioDialogue:
         return facts
 
     def lost(self, reason: str) -> list[Fact]:
-        """The server is gone: return what becomes of the requests that it was sent. The others stay."""
+        """The server is gone: return what becomes of what it was sent.
+
+        What it was not sent stays for the next one; but what was said in its session goes with that.
+        """
         self._lines = LineDecoder(self._limits)
         written = [name for name, asked in self._asked.items() if asked.written]
         for name in list(self._output):
             if not isinstance(name, int):
                 del self._output[name]  # there is nobody left to be told that an answer is not wanted
-        return [self._failed(name, reason, sent=True) for name in written]
+        moot = [name for name in self._output if isinstance(name, int) and self._asked[name].in_session]
+        for name in moot:
+            del self._output[name]
+        return [self._failed(name, reason, sent=name in written) for name in (*written, *moot)]
 
     def refuse(self, reason: str) -> list[Fact]:
         """There is no server: return what becomes of the requests that were not sent."""
@@ -312,8 +322,9 @@ class StdioTransport:
             self._writer.cancel()
         code = await self._end(self._process)
         self._process = None
+        lost = self._dialogue.lost(f"the server ended (exit code {code})")
         self._unasked(ConnectionLost())
-        self._tell(self._dialogue.lost(f"the server ended (exit code {code})"))
+        self._tell(lost)
 
     def _life_ended(self, _: None) -> None:
         self._life_over.set()

@@ -56,19 +56,23 @@ def read_sign(fact: ResponseReceived | RequestFailed, versions: Sequence[str], *
     if not isinstance(response, Response):
         return Sign.LEGACY if status >= 400 else Sign.NONE
     if response.error is not None:
-        return _sign_of_error(response.error, versions, status, http=http)
+        answered = response.id == fact.request
+        return _sign_of_error(response.error, versions, status, answered=answered, http=http)
     named = at(response.result, "supportedVersions")
     if isinstance(named, list):
         return _sign_of_versions(named, versions)
     return Sign.MODERN if isinstance(at(response.result, "resultType"), str) else Sign.UNSURE
 
 
-def _sign_of_error(error: ErrorObject, versions: Sequence[str], status: int, *, http: bool) -> Sign:
+def _sign_of_error(
+    error: ErrorObject, versions: Sequence[str], status: int, *, answered: bool, http: bool
+) -> Sign:
+    """An error that answers the request, and not only its transport, may be any server's."""
     if error.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION:
         return _sign_of_versions(at(error.data, "supported"), versions)
     if error.code in _MODERN_CODES or (status == 404 and error.code == ErrorCode.METHOD_NOT_FOUND):
         return Sign.MODERN
-    return Sign.UNSURE if http and status < 400 else Sign.LEGACY
+    return Sign.UNSURE if http and answered else Sign.LEGACY
 
 
 def _sign_of_versions(named: object, versions: Sequence[str]) -> Sign:

@@ -75,7 +75,8 @@ class PlainCalls:
 
     def owner(self, request: int) -> PlainCall | None:
         """Return the call on whose stream something came, or the oldest one, where that is not known."""
-        return self._calls.get(request) or next(iter(self._calls.values()), None)
+        waiting = (call for call in self._calls.values() if self.channel.has(call.outer))
+        return self._calls.get(request) or next(waiting, None)
 
     # -- rounds ------------------------------------------------------------------------------------------
 
@@ -120,7 +121,7 @@ class PlainCalls:
         self.channel.serve(call.outer, inner)
         answers, asked, call.round = params.get("inputResponses", {}), call.round, {}
         for key, question in asked.items():
-            if not question.over:
+            if not question.over and key in answers:
                 question.response = answers[key]
                 question.reply(answers[key], partial(self._delivered, call))
         self._open_round(call)

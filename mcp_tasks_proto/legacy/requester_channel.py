@@ -19,6 +19,7 @@ from mcp_tasks_proto.legacy.vocabulary import INITIALIZE, INITIALIZED
 from mcp_tasks_proto.requester.effects import StopRequest
 from mcp_tasks_proto.requester.inputs import RequesterInput, RequestFailed, ResponseReceived
 from mcp_tasks_proto.requester.outcomes import Fault
+from mcp_tasks_proto.requester.requests import backoff
 from mcp_tasks_proto.requester.settings import RequesterSettings
 from mcp_tasks_proto.timers import Timers
 from mcp_tasks_proto.vocabulary import LEGACY_VERSION
@@ -78,6 +79,12 @@ class _Pending:
     """The engine's request that it serves."""
     repeated: bool = False
     """Whether it was sent in an earlier session before."""
+    broken: RequestFailed | None = None
+    """How its stream last broke off, where it is to be taken up again."""
+    fruitless: int = 0
+    """How often that brought nothing new, in a row."""
+    in_flight: bool = True
+    """Whether something of it is with the transport."""
 
 
 @frozen
@@ -136,7 +143,7 @@ class Channel:
     def _open(self) -> None:
         name = self._post(request_message(0, INITIALIZE, initialize_params(self.settings)), self._greeted)
         self._opening = name
-        self._time_out(name)
+        self.time_out(name)
 
     def _greeted(self, answer: Answer) -> None:
         result = None if answer.response is None else answer.response.result
@@ -158,7 +165,7 @@ class Channel:
                 notification_message(INITIALIZED, {}), partial(self._confirmed, opened), session=opened
             )
             self._opening = name
-            self._time_out(name)
+            self.time_out(name)
 
     def _confirmed(self, opened: Session, answer: Answer) -> None:
         if not answer.taken:
@@ -197,7 +204,7 @@ class Channel:
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
         """Send a notification."""
-        self._time_out(self._post(notification_message(method, params), _ignore))
+        self.time_out(self._post(notification_message(method, params), _ignore))
 
     def respond(
         self,
@@ -212,16 +219,17 @@ class Channel:
             message = error_message(request_id, answer)
         else:
             message = result_message(request_id, answer)
-        self._time_out(self._post(message, answered or _ignore))
+        self.time_out(self._post(message, answered or _ignore))
 
-    def open_stream(self, answered: Answered) -> None:
-        """Open a stream for what the server says unasked (HTTP GET)."""
-        self._send(SendLegacy(request=next(self.names), verb="GET"), answered)
+    def open_stream(self, answered: Answered, last_event_id: str | None) -> None:
+        """Open a stream for what the server says unasked (HTTP GET), or take it up where it broke off."""
+        send = SendLegacy(request=next(self.names), verb="GET", last_event_id=last_event_id)
+        self._send(send, answered)
 
     def end_session(self) -> None:
         """Tell the server that the session is not needed any more (HTTP DELETE)."""
         if self.session is not None and self.session.session_id is not None:
-            self._time_out(self._send(SendLegacy(request=next(self.names), verb="DELETE"), _ignore))
+            self.time_out(self._send(SendLegacy(request=next(self.names), verb="DELETE"), _ignore))
 
     def _post(
         self,
@@ -252,16 +260,18 @@ class Channel:
         self.out.append(send)
         return send.request
 
-    def _time_out(self, name: int) -> None:
+    def time_out(self, name: int) -> None:
+        """Give something up in time that none of the engine's own requests limits."""
         self.timers.set(("legacy", name), self.now + self.settings.limits.request_timeout_ms)
 
     # -- answers -------------------------------------------------------------------------------------------
 
     def received(self, fact: Fact) -> None:
         """Take in what became of something that was sent. What is not pending is of no interest."""
-        pending = self._end(fact.request)
-        if pending is None:
+        pending = self._pending.get(fact.request)
+        if pending is None or self._takes_up_again(pending, fact):
             return
+        self._end(fact.request)
         if self._session_was_refused(pending, fact):
             self._send_again(pending)
             return
@@ -269,8 +279,40 @@ class Channel:
         response = parse_message(message)
         if isinstance(response, Response) and response.id in (fact.request, None):
             pending.answered(Answer(fact, response))
+        elif pending.broken is not None:
+            pending.answered(Answer(pending.broken, None))
         else:
             pending.answered(Answer(fact, None))
+
+    def _takes_up_again(self, pending: _Pending, fact: Fact) -> bool:
+        """Whether the stream of a request broke off and is to be taken up where it did (HTTP GET)."""
+        limits = self.settings.limits
+        if not isinstance(fact, RequestFailed) or fact.last_event_id is None:
+            return False
+        if not pending.sent.awaits_response or self.session is None:
+            return False
+        before = None if pending.broken is None else pending.broken.last_event_id
+        pending.fruitless = pending.fruitless + 1 if fact.last_event_id == before else 0
+        if pending.fruitless >= limits.stream_attempts:
+            return False
+        pending.broken, pending.in_flight = fact, False
+        wait_ms = max(fact.retry_ms or 0, backoff(self.settings, pending.fruitless))
+        self.timers.set(("resume", pending.sent.request), self.now + wait_ms)
+        return True
+
+    def resume(self, name: int) -> None:
+        """Time to take up the stream of a request."""
+        pending = self._pending[name]
+        assert pending.broken is not None
+        pending.in_flight = True
+        send = SendLegacy(
+            request=name,
+            verb="GET",
+            version=pending.sent.version,
+            session=pending.sent.session,
+            last_event_id=pending.broken.last_event_id,
+        )
+        self.out.append(send)
 
     def _session_was_refused(self, pending: _Pending, fact: Fact) -> bool:
         """Whether the server no longer knows the session; then this one is forgotten."""
@@ -280,7 +322,7 @@ class Channel:
             return False
         if self.session is not None and self.session.session_id == session_id:
             self.forget_session()
-        return pending.sent.awaits_response and not pending.repeated
+        return pending.sent.awaits_response and not pending.repeated and pending.broken is None
 
     def _send_again(self, pending: _Pending) -> None:
         """Send a request in the next session, under its name: the last one knew it, and that is gone."""
@@ -299,6 +341,10 @@ class Channel:
         """Return the engine's request that something pending serves."""
         pending = self._pending.get(name)
         return None if pending is None else pending.inner
+
+    def has(self, name: int) -> bool:
+        """Whether something is pending: it was sent in the session that stands, and is not over."""
+        return name in self._pending
 
     def serve(self, name: int, inner: int | None) -> None:
         """Have something pending serve another request of the engine's from now on."""
@@ -332,7 +378,8 @@ class Channel:
         pending = self._end(name)
         if pending is None:
             return
-        self.out.append(StopRequest(name))
+        if pending.in_flight:
+            self.out.append(StopRequest(name))
         if self.http and pending.sent.awaits_response and self.session is not None:
             self.tell("notifications/cancelled", {"requestId": name})
 
@@ -344,6 +391,7 @@ class Channel:
 
     def _end(self, name: int) -> _Pending | None:
         self.timers.clear(("legacy", name))
+        self.timers.clear(("resume", name))
         return self._pending.pop(name, None)
 
 

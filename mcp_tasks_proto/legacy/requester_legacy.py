@@ -87,7 +87,9 @@ class LegacyServer:
                 channel.refuse(inner, method_not_found(method))
             case "tools/list":
                 channel.ask(inner, method, legacy_params(params), partial(self._listed, inner))
-            case "tasks/get" if isinstance(params.get("taskId"), str):
+            case "tasks/get" | "tasks/update" | "tasks/cancel" if not isinstance(params.get("taskId"), str):
+                channel.ask(inner, method, legacy_params(params), partial(self._answered, inner))
+            case "tasks/get":
                 self._stream_for_task(params["taskId"])
                 self._tasks.poll(inner, params)
             case "tasks/update" if isinstance(params.get("inputResponses"), Mapping):
@@ -173,6 +175,8 @@ class LegacyServer:
                 self._receiver.expire(task_id)
             case "legacy", int() as name:
                 self.channel.timed_out(name)
+            case "resume", int() as name:
+                self.channel.resume(name)
             case _ if timer == STREAM and (self._calls or self._tasks):
                 self._stream.want()
 

@@ -56,7 +56,8 @@ class TaskTools:
 
     def _read(self, cursor: str | None, pages: int) -> None:
         params = {} if cursor is None else {"cursor": cursor}
-        self.channel.ask(None, "tools/list", params, partial(self._listed, pages + 1))
+        name = self.channel.ask(None, "tools/list", params, partial(self._listed, pages + 1))
+        self.channel.time_out(name)
 
     def _listed(self, pages: int, answer: Answer) -> None:
         """A list that cannot be had, or has no end, leaves calls plain."""

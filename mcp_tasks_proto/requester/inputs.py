@@ -141,6 +141,10 @@ class RequestFailed:
     reason: str
     sent: bool = True
     fault: Fault = Fault.NETWORK
+    last_event_id: str | None = None
+    """Where its event stream broke off; only those of 2025-11-25 can be taken up again."""
+    retry_ms: int | None = None
+    """How long that stream asked to be left alone before."""
 
 
 RequesterInput = (

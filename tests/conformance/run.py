@@ -95,6 +95,9 @@ CLIENT_SCENARIOS = (
     "http-invalid-tool-headers",
 )
 """These must be there."""
+LEGACY_CLIENT_SCENARIOS = tuple(f"{LEGACY_SPECIFICATION}:{name}" for name in ("initialize", "tools_call"))
+"""As with the server's."""
+FOR_CLIENTS = (*CLIENT_SCENARIOS, *LEGACY_CLIENT_SCENARIOS)
 
 ALONE = ("server-stateless",)
 """It has the server change its list of tools, which others look at."""
@@ -162,10 +165,10 @@ class Suite:
         wanted = [
             name for name in for_servers if name in SERVER_SCENARIOS or name.startswith(PREFIXES_IN_SCOPE)
         ]
-        self._listed("--client", CLIENT_SCENARIOS)
+        self._listed("--client", [_wire_of(name)[1] for name in FOR_CLIENTS])
         if missing := {_wire_of(name)[1] for name in LEGACY_SERVER_SCENARIOS} - set(for_servers):
             raise SetupError(f"the suite has no scenario {', '.join(sorted(missing))}")
-        return [*wanted, *LEGACY_SERVER_SCENARIOS, *CLIENT_SCENARIOS]
+        return [*wanted, *LEGACY_SERVER_SCENARIOS, *FOR_CLIENTS]
 
     def _listed(self, side: str, required: Sequence[str]) -> list[str]:
         """Return the suite's scenarios for one side."""
@@ -180,7 +183,7 @@ class Suite:
         version, name = _wire_of(scenario)
         folder = WORK / "results" / loop / scenario.replace(":", "-")
         folder.mkdir(parents=True)
-        if scenario in CLIENT_SCENARIOS:
+        if scenario in FOR_CLIENTS:
             client = shlex.join([sys.executable, str(CLIENT), loop])
             arguments = ["client", "--command", client, "--timeout", str(CLIENT_SECONDS * 1000)]
         else:
@@ -371,8 +374,8 @@ def tables(outcomes: Sequence[Outcome], loops: Sequence[str]) -> list[str]:
 
 
 def _title_of(scenario: str) -> str:
-    if scenario in CLIENT_SCENARIOS:
-        return "Our client:"
+    if scenario in FOR_CLIENTS:
+        return f"Our client, {_wire_of(scenario)[0]}:"
     return f"Our server, {_wire_of(scenario)[0]}:"
 
 

@@ -57,6 +57,8 @@ class LegacyHost(RequesterHost):
     """A host as it is for a requester engine, of an engine that speaks to both eras."""
 
     engine: Any
+    begun: list[Any] = field(init=False, factory=list)
+    """Calls that a test wants to remember."""
     _shared: set[int] = field(init=False, factory=set)
 
     def _take(self, effect: DualEraEffect) -> None:

@@ -1,4 +1,7 @@
-"""LEG.10: questions of a legacy server that become tasks of this side, with LEG.3 to LEG.7 the other way."""
+"""LEG.10: questions of a legacy server that become tasks of this side.
+
+LEG.3, LEG.4, LEG.5 and LEG.7, the other way.
+"""
 
 from __future__ import annotations
 

@@ -299,6 +299,23 @@ def test_a_state_of_a_round_that_is_unknown_is_refused() -> None:
     assert host.waiting("prompts/get")
 
 
+def test_nor_can_somebody_else_answer_for_a_call() -> None:
+    host, call = asked()
+    host.ask("prompts/get", {"name": "a", "requestState": f"2025-11-25:{host.number_of('tools/call')}"})
+    assert host.responses() == []
+    host.cancel(call)
+
+
+def test_a_call_that_waits_for_another_session_asks_nothing() -> None:
+    host = legacy_host()
+    host.call()
+    host.answer_http("tools/call", 404)
+    host.ask_client("elicitation/create", elicitation(), message_id=1, on="GET")
+    assert host.responses()[0]["error"]["code"] == -32603
+    host.greet(session="s-2")
+    assert len(host.waiting("tools/call")) == 1
+
+
 def test_several_calls_are_told_apart() -> None:
     host = legacy_host()
     one, two = host.call(), host.call()
@@ -366,6 +383,13 @@ def test_tools_that_cannot_be_listed_are_called_plainly() -> None:
     host.call()
     host.refuse("tools/list", -32603)
     assert "task" not in host.params_of("tools/call")
+
+
+def test_nor_are_tools_listed_for_ever() -> None:
+    host = legacy_host(CAPABILITIES, http=False, limits=RequesterLimits(request_timeout_ms=1_000))
+    host.call()
+    host.advance(1_000)
+    assert host.flight() == ["tools/call"]
 
 
 def test_lim3_a_list_without_end_is_not_read_to_it() -> None:

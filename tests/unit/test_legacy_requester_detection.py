@@ -84,7 +84,8 @@ def test_a_4xx_without_a_recognised_modern_error_is_legacy(status: int, body: An
 def test_the_error_of_a_legacy_server_is_legacy() -> None:
     host = make_dual()
     call = host.ask("tools/list")
-    host.refuse("tools/list", -32600, "Missing session ID", http=HttpReply(status=400))
+    error = {"code": -32600, "message": "Missing session ID"}
+    host.answer_http("tools/list", 400, body={"jsonrpc": "2.0", "id": None, "error": error})
     host.greet()
     host.reply("tools/list", {"tools": []})
     assert isinstance(outcome(host, call), Completed)
@@ -123,11 +124,12 @@ def test_it_is_modern_all_the_same_where_there_is_no_legacy_session() -> None:
     assert isinstance(outcome(host, other), Completed)
 
 
-def test_an_error_with_200_does_not_show_it_either() -> None:
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_error_that_answers_the_request_does_not_show_it_either(status: int) -> None:
     host = make_dual()
     call = host.ask("tasks/get", {"taskId": "x"})
     other = host.ask("prompts/list")
-    host.refuse("tasks/get", -32602, http=HttpReply(status=200))
+    host.refuse("tasks/get", -32602, http=HttpReply(status=status))
     assert host.flight() == ["server/discover"]
     host.reply("server/discover", {**DISCOVERED, "supportedVersions": ["2026-07-28", "2025-11-25"]})
     assert host.engine.era == "modern"  # of two eras, the newer

@@ -13,7 +13,9 @@ from mcp_tasks_proto.requester import (
     Fault,
     HttpReply,
     KeepReference,
+    ObservationLost,
     RequesterLimits,
+    RequestFailed,
     ResponseReceived,
     StopRequest,
 )
@@ -412,3 +414,90 @@ def test_what_was_forgotten_long_ago_may_still_be_answered() -> None:
     host = legacy_host()
     host.fail(77)
     at_rest(host)
+
+
+# -- streams that are taken up again -----------------------------------------------------------------------
+
+
+def broken_off(host: Any, request: str, event: str, retry_ms: int | None = None) -> None:
+    """Break the stream of a request off after an event."""
+    number = host.number_of(request)
+    host.give(RequestFailed(number, "closed", last_event_id=event, retry_ms=retry_ms))
+
+
+def test_a_stream_that_breaks_off_is_taken_up_where_it_did() -> None:
+    host = legacy_host()
+    call = host.call()
+    host.answer_http("GET", 405)
+    name = host.number_of("tools/call")
+    broken_off(host, "tools/call", "e1", retry_ms=300)
+    assert host.in_flight == {}
+    host.advance(300)
+    again = host.legacy("GET")
+    assert (again.request, again.last_event_id, again.session) == (name, "e1", "s-1")
+    host.reply("GET", DONE)
+    assert isinstance(outcome(host, call), Completed)
+    at_rest(host)
+
+
+def test_it_is_taken_up_as_often_as_there_is_something_new() -> None:
+    host = legacy_host(limits=RequesterLimits(stream_attempts=2))
+    call = host.call()
+    host.answer_http("GET", 405)
+    broken_off(host, "tools/call", "e0")
+    for event in ("e1", "e2", "e3", "e3"):
+        host.advance(500)
+        broken_off(host, "GET", event)
+    host.advance(500)
+    assert call not in host.outcomes
+    broken_off(host, "GET", "e3")
+    assert isinstance(outcome(host, call), ObservationLost)
+    at_rest(host)
+
+
+@pytest.mark.parametrize("status", [404, 405, 200])
+def test_where_it_cannot_be_it_is_lost_and_not_repeated(status: int) -> None:
+    """A tool is not called a second time, not in another session either."""
+    host = legacy_host()
+    call = host.call()
+    host.answer_http("GET", 405)
+    broken_off(host, "tools/call", "e1")
+    host.advance(0)
+    host.answer_http("GET", status)
+    lost = outcome(host, call)
+    assert isinstance(lost, ObservationLost)
+    assert lost.reason == "closed"
+    assert len(host.all_sent("tools/call")) == 1
+
+
+def test_a_call_that_is_given_up_meanwhile_is_cancelled() -> None:
+    host = legacy_host()
+    call = host.call()
+    host.answer_http("GET", 405)
+    broken_off(host, "tools/call", "e1", retry_ms=1_000)
+    host.cancel(call)
+    assert host.flight() == ["notifications/cancelled"]
+    host.take_all()
+    at_rest(host)
+
+
+def test_what_breaks_after_its_session_is_lost() -> None:
+    host = legacy_host()
+    call, other = host.call(), host.ask("resources/list")
+    host.answer_http("resources/list", 404)
+    broken_off(host, "tools/call", "e1")
+    assert isinstance(outcome(host, call), ObservationLost)
+    host.cancel(other)
+
+
+def test_the_stream_of_no_request_is_taken_up_as_well() -> None:
+    host = legacy_host()
+    host.call()
+    broken_off(host, "GET", "e1", retry_ms=2_000)
+    host.advance(1_999)
+    assert host.waiting("GET") == []
+    host.advance(1)
+    assert host.legacy("GET").last_event_id == "e1"
+    broken_off(host, "GET", "e1")
+    host.advance(1_000)
+    assert host.legacy("GET").last_event_id == "e1"

@@ -1,4 +1,7 @@
-"""Tasks of a legacy server and their questions, as a requester sees them: LEG.3 to LEG.8; traps 21 to 24."""
+"""Tasks of a legacy server and their questions, as a requester sees them; traps 20, 21, 23 and 24.
+
+LEG.3, LEG.4, LEG.5, LEG.6, LEG.7, LEG.8.
+"""
 
 from __future__ import annotations
 
@@ -198,10 +201,17 @@ def test_a_task_that_is_only_looked_at_shows_its_result() -> None:
 
 def test_a_request_that_is_not_as_it_should_be_is_the_server_s_to_refuse() -> None:
     host = legacy_host(CAPABILITIES)
-    for method in ("tasks/get", "tasks/update"):
-        call = host.ask(method)
+    for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+        call = host.ask(method, {"taskId": [1]})
         host.refuse(method, -32602)
         assert outcome(host, call).code == -32602
+
+
+def test_so_is_an_update_without_answers() -> None:
+    host = legacy_host(CAPABILITIES)
+    call = host.ask("tasks/update", {"taskId": OTHER})
+    host.refuse("tasks/update", -32602)
+    assert outcome(host, call).code == -32602
 
 
 def test_nobody_answers_for_a_task_that_is_not_followed_here() -> None:
@@ -429,6 +439,14 @@ def test_lim3_a_task_may_not_ask_without_end() -> None:
     assert [response["error"]["data"] for response in host.responses()] == [{"reason": "ledger_keys"}]
 
 
+def test_a_question_that_is_more_than_json_is_asked_all_the_same() -> None:
+    """A host may parse by itself."""
+    host, _ = following()
+    host.ask_client("elicitation/create", related(elicitation(more=float("nan"))))
+    poll(host, "input_required", at=1)
+    assert [prompt.key for prompt in host.of(Prompt)] == ["elicitation.0"]
+
+
 # -- streams that break ------------------------------------------------------------------------------------
 
 
@@ -534,6 +552,20 @@ def test_a_result_that_is_slow_to_come_is_asked_for_anew() -> None:
     poll(host, "completed", at=2)
     host.reply("tasks/result", related())
     assert isinstance(outcome(host, call), Completed)
+
+
+def test_trap20_cancelling_withdraws_the_question_and_a_late_end_does_not_undo_it() -> None:
+    """Trap 20."""
+    host, call, key = asked()
+    host.cancel(call)
+    assert WithdrawPrompt(call, key) in host.effects
+    assert isinstance(outcome(host, call), Cancelled)
+    host.refuse("tasks/cancel", -32602, "it has ended already")
+    host.reply("tasks/get", legacy_task("completed"))
+    assert isinstance(outcome(host, call), Cancelled)
+    assert host.responses() == []
+    host.take_all()
+    at_rest(host)
 
 
 def test_req7_a_task_that_nobody_follows_any_more_is_let_go() -> None:

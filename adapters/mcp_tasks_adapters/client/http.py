@@ -16,7 +16,7 @@ from functools import partial
 from re import compile as pattern
 from typing import Any, Final
 
-from attrs import define, field, frozen, validators
+from attrs import define, evolve, field, frozen, validators
 
 from mcp_tasks_adapters.client.loop import ClientLoop, Stream, Unasked
 from mcp_tasks_adapters.driver import Event
@@ -245,7 +245,7 @@ class HttpTransport:
                 if isinstance(fact, NotificationReceived | ServerAsked):
                     report(fact)
                 elif broken is not None and isinstance(fact, RequestFailed):
-                    return RequestFailed(fact.request, f"{fact.reason} ({_told(broken)})")
+                    return evolve(fact, reason=f"{fact.reason} ({_told(broken)})")
                 else:
                     return fact
 
