@@ -164,7 +164,8 @@ class _Worker:
     """The work of a task."""
 
     context: TaskContext
-    errand: Errand[Ending] | None = None
+    errand: Errand[Any] | None = None
+    """That of its call, or one of its own."""
 
 
 class Driver:
@@ -453,7 +454,11 @@ class Driver:
         context = TaskContext(start.task_id, call.arguments, feed=self.feed, loop=self._loop)
         worker = self._workers[start.task_id] = _Worker(context)
         run = partial(run_work, call.tool, call.offer.run, context, self._loop.cancelled)
-        worker.errand = Errand(self._loop, run, partial(self._work_ended, start.task_id))
+        ended = partial(self._work_ended, start.task_id)
+        if call.errand is not None and call.errand.goes_on(run, ended):
+            worker.errand = call.errand
+        else:
+            worker.errand = Errand(self._loop, run, ended)
 
     def _work_ended(self, task_id: str, ending: Ending | None) -> None:
         self._workers.pop(task_id).context.over()
