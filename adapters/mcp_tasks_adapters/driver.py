@@ -228,19 +228,25 @@ class Driver:
 
     # -- for the loop module -------------------------------------------------------------------------------
 
+    @property
+    def asks_who_calls(self) -> bool:
+        """Whether the server has a ``principal=`` or ``enabled=`` function, which looks at requests."""
+        return self._admission is not None
+
     def receive(
         self,
         message: Any,
         channel: Channel,
         *,
-        facts: RequestFacts,
+        facts: RequestFacts | None,
         connection: Hashable | None = None,
         http: HttpHead | None = None,
     ) -> int:
         """Take in a parsed JSON value; return the exchange it opened.
 
         The reply may come before this returns. ``connection`` names the shared channel of stdio; over HTTP it
-        is ``None`` and ``http`` is given.
+        is ``None`` and ``http`` is given. ``facts`` may be ``None`` unless :attr:`asks_who_calls`: nobody is let
+        in without them then.
         """
         exchange = next(self._exchanges)
         self._channels[exchange] = channel

@@ -64,7 +64,9 @@ class HttpEndpoint:
         except RemoteProtocolError as error:
             channel.reply(error_message(error.request_id, error.error), error.error.http_status)
             return None
-        facts = RequestFacts(transport="http", headers=head.headers, peer=peer)
+        facts = None
+        if self.driver.asks_who_calls:
+            facts = RequestFacts(transport="http", headers=head.headers, peer=peer)
         return self.driver.receive(message, channel, facts=facts, http=head)
 
 
