@@ -53,6 +53,8 @@ class Exchange:
     principal: str | None
     takes_notifications: bool
     can_create_task: bool = False
+    arguments_bytes: int = 0
+    """Of a call: the size of its arguments as JSON."""
     awaits: Awaits = Awaits.STORE
     outbox: Outbox | None = None
     _logged: int = field(init=False, default=0)

@@ -35,7 +35,7 @@ from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.server.exchange import Exchange
 from mcp_tasks_proto.server.operations import AskInput, EndWork, Operation, Progress, WithdrawInput
-from mcp_tasks_proto.wire.jsonrpc import encode, json_size
+from mcp_tasks_proto.wire.jsonrpc import encode, encode_checked
 
 __all__ = ["check_result", "copied", "is_task_id", "new_record", "operation_of"]
 
@@ -61,8 +61,11 @@ def copied(value: Mapping[str, Any]) -> tuple[Any, int]:
 
     Raises :class:`LocalProtocolError` when it is not JSON.
     """
-    data = encode(value)
-    return loads(data), len(data)
+    data = encode_checked(value)
+    copy = loads(data)
+    if copy != value:  # tuples have become lists, or names strings, which is for ``encode`` to refuse
+        data = encode(value)
+    return copy, len(data)
 
 
 def new_record(
@@ -72,7 +75,6 @@ def new_record(
     if not is_task_id(became.task_id):
         raise LocalProtocolError(f"CallBecameTask: a task id matches {TASK_ID.pattern} (LIFE.6)")
     params = exchange.request.params
-    arguments = params.get("arguments", {})
     poll_ms = limits.poll_interval_ms if became.poll_interval_ms is DEFAULT else became.poll_interval_ms
     ttl_ms = limits.ttl_ms if became.ttl_ms is DEFAULT else became.ttl_ms
     return TaskRecord(
@@ -80,7 +82,7 @@ def new_record(
         version=1,
         principal=exchange.principal,
         tool=params["name"],
-        arguments=arguments,
+        arguments=params.get("arguments", {}),
         client_capabilities=exchange.capabilities,
         status=Status.WORKING,
         status_message=_cut(became.status_message, limits),
@@ -89,7 +91,7 @@ def new_record(
         ttl_ms=_lifetime(ttl_ms, limits),
         poll_interval_ms=_milliseconds("poll_interval_ms", poll_ms),
         node=node,
-        payload_bytes=json_size(arguments),
+        payload_bytes=exchange.arguments_bytes,
     )
 
 
