@@ -75,12 +75,14 @@ class Admission:
         # Those of one connection, in the order they came.
         self._queues: dict[Hashable, deque[_Visitor]] = {}
 
-    def ask(self, received: Arrival, facts: RequestFacts) -> None:
+    def ask(self, received: Arrival, facts: RequestFacts | None) -> None:
         """Ask the functions, and let the message in or answer it, now or when they know."""
         server = self._server
         principal: Any = None
         enabled: Any = True
         try:
+            if facts is None:
+                raise ValueError("the facts of the request are not known")
             if server.principal is not None:
                 principal = server.principal(facts)
             if server.enabled is not None:

@@ -187,7 +187,8 @@ class _Worker:
     """Whether another process goes on with the task when this one ends."""
     handed_on: bool = False
     """Whether it does, and this run is to end without a word."""
-    errand: Errand[Ending] | None = None
+    errand: Errand[Any] | None = None
+    """That of its call, or one of its own."""
 
 
 class Driver:
@@ -255,19 +256,25 @@ class Driver:
 
     # -- for the loop module -------------------------------------------------------------------------------
 
+    @property
+    def asks_who_calls(self) -> bool:
+        """Whether the server has a ``principal=`` or ``enabled=`` function, which looks at requests."""
+        return self._admission is not None
+
     def receive(
         self,
         message: Any,
         channel: Channel,
         *,
-        facts: RequestFacts,
+        facts: RequestFacts | None,
         connection: Hashable | None = None,
         http: HttpHead | None = None,
     ) -> int:
         """Take in a parsed JSON value; return the exchange it opened.
 
         The reply may come before this returns. ``connection`` names the shared channel of stdio; over HTTP it
-        is ``None`` and ``http`` is given.
+        is ``None`` and ``http`` is given. ``facts`` may be ``None`` unless :attr:`asks_who_calls`: then
+        nobody is let in without them.
         """
         exchange = next(self._exchanges)
         self._channels[exchange] = channel
@@ -281,7 +288,7 @@ class Driver:
         self._let_in(received, facts)
         return exchange
 
-    def receive_head(self, channel: Channel, *, facts: RequestFacts, http: HttpHead) -> int:
+    def receive_head(self, channel: Channel, *, facts: RequestFacts | None, http: HttpHead) -> int:
         """Take in a request without a message, GET or DELETE (LEG.2); return the exchange it opened."""
         exchange = next(self._exchanges)
         self._channels[exchange] = channel
@@ -289,7 +296,7 @@ class Driver:
         self._let_in(arrival(exchange=exchange, http=http), facts)
         return exchange
 
-    def _let_in(self, received: Arrival, facts: RequestFacts) -> None:
+    def _let_in(self, received: Arrival, facts: RequestFacts | None) -> None:
         if self._admission is None:
             self.feed(received)
         else:
@@ -542,7 +549,8 @@ class Driver:
             return
         context = TaskContext(start.task_id, call.arguments, feed=self.feed, loop=self._loop)
         worker = _Worker(context, may_be_handed_on=self._may_hand_on(call.tool))
-        self._work(worker, partial(run_work, call.tool, call.offer.run, context, self._loop.cancelled))
+        run = partial(run_work, call.tool, call.offer.run, context, self._loop.cancelled)
+        self._work(worker, run, call.errand)
 
     def _resume_work(self, resume: ResumeWork) -> None:
         if self._stopping:
@@ -567,9 +575,16 @@ class Driver:
         worker = _Worker(context, resumption=resume.resumption, may_be_handed_on=True)
         self._work(worker, partial(run_work, tool, work, context, self._loop.cancelled))
 
-    def _work(self, worker: _Worker, run: Callable[[], Awaitable[Ending]]) -> None:
+    def _work(
+        self, worker: _Worker, run: Callable[[], Awaitable[Ending]], errand: Errand[Any] | None = None
+    ) -> None:
+        """Start work: in the errand of the call that it came from, if that still runs."""
         self._workers[worker.context.task_id] = worker
-        worker.errand = Errand(self._loop, run, partial(self._work_ended, worker))
+        ended = partial(self._work_ended, worker)
+        if errand is not None and errand.goes_on(run, ended):
+            worker.errand = errand
+        else:
+            worker.errand = Errand(self._loop, run, ended)
 
     def _work_ended(self, worker: _Worker, ending: Ending | None) -> None:
         task_id, resumption = worker.context.task_id, worker.resumption

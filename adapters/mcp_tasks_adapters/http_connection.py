@@ -251,8 +251,8 @@ class HttpConnection:
         self._head_started = True
         self._is_head_request = request.method == b"HEAD"
         self._phase_deadline = now + self._limits.body_timeout_ms / 1000
-        headers = list(request.headers)
-        names = {name for name, _ in headers}
+        headers = request.headers.raw_items()
+        names = {name.lower() for name, _ in headers}
         if size > self._limits.header_bytes:
             self._refuse_broken(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         elif b"transfer-encoding" in names and (b"content-length" in names or request.http_version < b"1.1"):

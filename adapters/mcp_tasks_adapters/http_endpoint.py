@@ -59,7 +59,9 @@ class HttpEndpoint:
         self, head: HttpHead, body: bytes | bytearray, channel: Channel, peer: str | None
     ) -> int | None:
         """Hand in a complete request; return its exchange, ``None`` when it was answered without one."""
-        facts = RequestFacts(transport="http", headers=head.headers, peer=peer)
+        facts = None
+        if self.driver.asks_who_calls:
+            facts = RequestFacts(transport="http", headers=head.headers, peer=peer)
         if head.method != "POST":
             return self.driver.receive_head(channel, facts=facts, http=head)
         try:

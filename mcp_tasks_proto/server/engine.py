@@ -326,6 +326,7 @@ class ServerEngine:
         given = read_input(self.settings, exchange.request, exchange.principal, self._tasks.now)
         if isinstance(given, ErrorObject):
             return self._fail(exchange, given)
+        exchange.arguments_bytes = given.arguments_bytes
         exchange.can_create_task = exchange.may_use_tasks and tool.task is not TaskSupport.FORBIDDEN
         if tool.resumable:
             exchange.resumption = Resumption(answers=given.answers, state=given.state)

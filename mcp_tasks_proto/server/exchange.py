@@ -56,6 +56,8 @@ class Exchange:
     can_create_task: bool = False
     resumption: Resumption | None = None
     """What a task made of this call needs to be resumed; ``None``: it will not be."""
+    arguments_bytes: int = 0
+    """Of a call: the size of its arguments as JSON."""
     awaits: Awaits = Awaits.STORE
     outbox: Outbox | None = None
     _logged: int = field(init=False, default=0)

@@ -45,7 +45,7 @@ from mcp_tasks_proto.server.operations import (
     Progress,
     WithdrawInput,
 )
-from mcp_tasks_proto.wire.jsonrpc import encode, json_size
+from mcp_tasks_proto.wire.jsonrpc import encode, encode_checked, json_size
 
 __all__ = ["check_result", "copied", "is_task_id", "new_record", "operation_of", "resumed_work"]
 
@@ -71,8 +71,11 @@ def copied(value: Any) -> tuple[Any, int]:
 
     Raises :class:`LocalProtocolError` when it is not JSON.
     """
-    data = encode(value)
-    return loads(data), len(data)
+    data = encode_checked(value)
+    copy = loads(data)
+    if copy != value:  # tuples have become lists, or names strings, which is for ``encode`` to refuse
+        data = encode(value)
+    return copy, len(data)
 
 
 def new_record(
@@ -82,7 +85,6 @@ def new_record(
     if not is_task_id(became.task_id):
         raise LocalProtocolError(f"CallBecameTask: a task id matches {TASK_ID.pattern} (LIFE.6)")
     params = exchange.request.params
-    arguments = params.get("arguments", {})
     poll_ms = limits.poll_interval_ms if became.poll_interval_ms is DEFAULT else became.poll_interval_ms
     ttl_ms = limits.ttl_ms if became.ttl_ms is DEFAULT else became.ttl_ms
     return TaskRecord(
@@ -90,7 +92,7 @@ def new_record(
         version=1,
         principal=exchange.principal,
         tool=params["name"],
-        arguments=arguments,
+        arguments=params.get("arguments", {}),
         client_capabilities=exchange.capabilities,
         status=Status.WORKING,
         status_message=_cut(became.status_message, limits),
@@ -100,7 +102,7 @@ def new_record(
         poll_interval_ms=_milliseconds("poll_interval_ms", poll_ms),
         node=node,
         resumption=exchange.resumption,
-        payload_bytes=json_size(arguments) + _given_bytes(exchange.resumption),
+        payload_bytes=exchange.arguments_bytes + _given_bytes(exchange.resumption),
     )
 
 

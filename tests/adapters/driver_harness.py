@@ -241,7 +241,7 @@ class World:
         self,
         message: Any,
         *,
-        facts: RequestFacts = HTTP,
+        facts: RequestFacts | None = HTTP,
         connection: str | None = None,
         http: HttpHead | None = None,
         slow: bool = False,

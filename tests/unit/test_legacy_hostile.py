@@ -1,4 +1,4 @@
-"""Whatever a client of 2025-11-25 sends, in whatever order: nothing is raised, and nothing is left (LIM.3)."""
+"""Whatever a client of 2025-11-25 sends, in any order: nothing is raised, and nothing is left (LIM.3)."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
@@ -48,15 +48,12 @@ Outcome = Ending | InputRequired | TaskOffer
 Cancelled = type[BaseException]
 """What the loop raises in what it cancels."""
 
-_Returned = TypeVar("_Returned")
-
 _log = logging.getLogger("mcp_tasks_adapters")
 
 
 async def run_tool(tool: Tool, call: ToolCall, cancelled: Cancelled) -> Outcome:
     """Run a tool's handler."""
-
-    async def run() -> Outcome:
+    try:
         problem = tool.argument_problem(call.arguments)
         if problem is not None:
             return error_text(f"The arguments do not fit the tool's input schema.\n{problem}")
@@ -64,17 +61,16 @@ async def run_tool(tool: Tool, call: ToolCall, cancelled: Cancelled) -> Outcome:
         if isinstance(returned, TaskOffer | InputRequired):
             return returned
         return tool.result(returned)
-
-    return await _ending_of(run, lambda error: _tool_failure(error, tool.name), cancelled)
+    except BaseException as error:
+        return _tool_failure(_own_error(error, cancelled), tool.name)
 
 
 async def run_work(tool: Tool, work: Work, context: TaskContext, cancelled: Cancelled) -> Ending:
     """Run the work of a task."""
-
-    async def run() -> Ending:
+    try:
         return tool.result(await work(context))
-
-    return await _ending_of(run, lambda error: _tool_failure(error, tool.name), cancelled)
+    except BaseException as error:
+        return _tool_failure(_own_error(error, cancelled), tool.name)
 
 
 def handler_as_work(tool: Tool, start: StartTool, notify: Notify, *, resumed: bool = False) -> Work:
@@ -116,38 +112,29 @@ async def run_request(
     handler: Callable[[Request], Awaitable[Any]], request: Request, method: str, cancelled: Cancelled
 ) -> Outcome:
     """Run a handler of ``on_request``."""
-
-    async def run() -> Outcome:
+    try:
         returned = await handler(request)
         if isinstance(returned, InputRequired):
             return returned
         if not isinstance(returned, Mapping):
             raise TypeError(f"a handler of {method} returns a result object, not {type(returned).__name__}")
         return complete_result(returned)
-
-    return await _ending_of(run, lambda error: _request_failure(error, method), cancelled)
-
-
-async def _ending_of(
-    run: Callable[[], Awaitable[_Returned]],
-    failure: Callable[[BaseException], Ending],
-    cancelled: Cancelled,
-) -> _Returned | Ending:
-    """Await ``run``; make an ending of its errors, but raise on cancellation and its like."""
-    raised_on = (cancelled, KeyboardInterrupt)
-    try:
-        return await run()
-    except raised_on:
-        raise
-    except BaseExceptionGroup as group:
-        others, errors = group.split(raised_on)
-        if others is None:
-            return failure(_unwrapped(group))
-        if errors is not None:
-            _log.error("an error was lost in a cancellation: %s", describe(_unwrapped(errors)))
-        raise _unwrapped(others) from None
     except BaseException as error:
-        return failure(error)
+        return _request_failure(_own_error(error, cancelled), method)
+
+
+def _own_error(error: BaseException, cancelled: Cancelled) -> BaseException:
+    """Return the error that the code is to answer for; raise on a cancellation and its like."""
+    raised_on = (cancelled, KeyboardInterrupt)
+    if isinstance(error, raised_on):
+        raise error
+    if isinstance(error, BaseExceptionGroup):
+        others, errors = error.split(raised_on)
+        if others is not None:
+            if errors is not None:
+                _log.error("an error was lost in a cancellation: %s", describe(_unwrapped(errors)))
+            raise _unwrapped(others) from None
+    return _unwrapped(error)
 
 
 def _unwrapped(error: BaseException) -> BaseException:
