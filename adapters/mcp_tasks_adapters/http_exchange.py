@@ -20,7 +20,7 @@ import h11
 from attrs import evolve, frozen
 
 from mcp_tasks_proto.errors import LimitExceeded, LocalProtocolError, RemoteProtocolError
-from mcp_tasks_proto.legacy.requester_messages import SendLegacy, ServerAsked
+from mcp_tasks_proto.legacy.requester_messages import SendLegacy, ServerAsked, StreamOpened
 from mcp_tasks_proto.legacy.vocabulary import (
     LAST_EVENT_ID_HEADER,
     PROTOCOL_VERSION_HEADER,
@@ -41,7 +41,7 @@ from mcp_tasks_proto.wire.sse import EventDecoder
 
 __all__ = ["Fact", "Headers", "HttpAddress", "HttpExchange", "check_headers", "retry_after_ms"]
 
-Fact = ResponseReceived | NotificationReceived | ServerAsked | RequestFailed
+Fact = ResponseReceived | NotificationReceived | ServerAsked | StreamOpened | RequestFailed
 
 Headers = Sequence[tuple[str, str]]
 """Names and values."""
@@ -165,7 +165,7 @@ class HttpExchange:
         """Whether the request has got its last fact."""
         self.silent = True
         """Whether nothing has come back for it yet."""
-        self._legacy = False
+        self._legacy = self._is_get = False
         self._facts: list[Fact] = []
         self._reply = HttpReply(status=0)
         self._kind = _Body.OTHER
@@ -203,6 +203,7 @@ class HttpExchange:
         if self._h11.our_state is h11.DONE:
             self._h11.start_next_cycle()
         self.request, self._legacy = request.request, isinstance(request, SendLegacy)
+        self._is_get = verb == "GET"
         self.over, self.silent = False, True
         sent = [self._h11.send(head), self._h11.send(h11.Data(data=body)), self._h11.send(END)]
         return b"".join(part for part in sent if part)
@@ -255,6 +256,8 @@ class HttpExchange:
             self._kind = _Body.MESSAGE
         elif media_type == "text/event-stream" and 200 <= status < 300:
             self._kind = _Body.EVENTS
+            if self._is_get:
+                self._facts.append(StreamOpened(self.request))
         else:
             self._kind = _Body.OTHER
         self._body, self._skipped, self._events = bytearray(), 0, EventDecoder(self._limits)

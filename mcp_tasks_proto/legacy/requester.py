@@ -29,6 +29,7 @@ from mcp_tasks_proto.legacy.requester_messages import (
     DualEraStep,
     Era,
     ServerAsked,
+    StreamOpened,
 )
 from mcp_tasks_proto.requester.effects import (
     KeepReference,
@@ -52,7 +53,7 @@ from mcp_tasks_proto.timers import Timers
 
 __all__ = ["DualEraRequester"]
 
-_OWN_INPUTS: Final = (ServerAsked, ConnectionLost, Closing)
+_OWN_INPUTS: Final = (ServerAsked, StreamOpened, ConnectionLost, Closing)
 
 
 @define(eq=False, kw_only=True)
@@ -166,6 +167,10 @@ class DualEraRequester:
         if self.era == "legacy":
             self._legacy.asked(asked)
 
+    def _opened(self, _: StreamOpened) -> None:
+        if self.era == "legacy":
+            self._legacy.opened()
+
     def _connection_lost(self, _: ConnectionLost) -> None:
         if not self.http:
             self._channel.forget_session()
@@ -229,6 +234,7 @@ _HANDLERS: Final[Mapping[type, Callable[[DualEraRequester, Any], None]]] = {
     RequestFailed: DualEraRequester._network,
     NotificationReceived: DualEraRequester._heard,
     ServerAsked: DualEraRequester._asked,
+    StreamOpened: DualEraRequester._opened,
     ConnectionLost: DualEraRequester._connection_lost,
     Closing: DualEraRequester._closing,
     ResumeWanted: DualEraRequester._resume,

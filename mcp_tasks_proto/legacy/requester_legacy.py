@@ -15,7 +15,7 @@ from mcp_tasks_proto.legacy.requester_asked import Reception
 from mcp_tasks_proto.legacy.requester_calls import PlainCalls
 from mcp_tasks_proto.legacy.requester_channel import Answer, Channel
 from mcp_tasks_proto.legacy.requester_messages import ServerAsked
-from mcp_tasks_proto.legacy.requester_stream import STREAM, ServerStream
+from mcp_tasks_proto.legacy.requester_stream import OPENING, STREAM, ServerStream
 from mcp_tasks_proto.legacy.requester_tasks import FollowedTasks
 from mcp_tasks_proto.legacy.requester_tools import TaskTools
 from mcp_tasks_proto.legacy.vocabulary import CANCELLED, TOOLS_CHANGED
@@ -74,6 +74,7 @@ class LegacyServer:
     def stop(self, inner: int) -> None:
         """The engine gives a request up."""
         self._tools.stop(inner)
+        self._stream.stop(inner)
         self._tasks.stop_poll(inner)
         self.channel.stop_inner(inner)
 
@@ -109,10 +110,11 @@ class LegacyServer:
     def _call(self, inner: int, method: str, params: Mapping[str, Any]) -> None:
         if self._calls.go_on(inner, params):
             return
-        self._stream.want()
-        own = legacy_params(params)
+        self._stream.before(inner, partial(self._begin_call, inner, method, legacy_params(params)))
+
+    def _begin_call(self, inner: int, method: str, own: dict[str, Any]) -> None:
         if method == "tools/call" and self.channel.settings.tasks:
-            self._tools.find_out(inner, params["name"], partial(self._call_tool, inner, own))
+            self._tools.find_out(inner, own["name"], partial(self._call_tool, inner, own))
         else:
             self._calls.begin(inner, method, own, self._answered)
 
@@ -148,6 +150,10 @@ class LegacyServer:
             self._tools.take_in(answer.response.result)
         self._answered(inner, answer)
 
+    def opened(self) -> None:
+        """The stream for what the server says unasked has begun."""
+        self._stream.opened()
+
     # -- what the server says unasked ------------------------------------------------------------------------
 
     def asked(self, asked: ServerAsked) -> None:
@@ -177,6 +183,8 @@ class LegacyServer:
                 self.channel.timed_out(name)
             case "resume", int() as name:
                 self.channel.resume(name)
+            case _ if timer == OPENING:
+                self._stream.opened()
             case _ if timer == STREAM and (self._calls or self._tasks):
                 self._stream.want()
 

@@ -22,6 +22,7 @@ __all__ = [
     "Era",
     "SendLegacy",
     "ServerAsked",
+    "StreamOpened",
 ]
 
 Era = Literal["modern", "legacy"]
@@ -44,6 +45,13 @@ class ServerAsked:
 
 
 @frozen
+class StreamOpened:
+    """The server has begun the event stream that a GET asked for; what it says from now on arrives."""
+
+    request: int
+
+
+@frozen
 class ConnectionLost:
     """The server's process has ended, and its session with it; another is started for the next message."""
 
@@ -53,7 +61,7 @@ class Closing:
     """The client is about to close: a session that nobody needs any more can be ended."""
 
 
-DualEraInput = RequesterInput | ServerAsked | ConnectionLost | Closing
+DualEraInput = RequesterInput | ServerAsked | StreamOpened | ConnectionLost | Closing
 
 
 # -- commands ----------------------------------------------------------------------------------------------

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 from attrs import define, field
 
 from mcp_tasks_proto.legacy.requester_channel import Answer, Channel
 from mcp_tasks_proto.requester.inputs import RequestFailed, ResponseReceived
 from mcp_tasks_proto.requester.requests import backoff
 
-__all__ = ["STREAM", "ServerStream"]
+__all__ = ["OPENING", "STREAM", "ServerStream"]
 
-STREAM = ("stream",)
+STREAM: Final = ("stream",)
 """Timer key: time to open it again."""
+OPENING: Final = ("opening",)
+"""Timer key: calls have waited for it for long enough."""
 
 
 @define(eq=False)
@@ -20,6 +25,8 @@ class ServerStream:
 
     channel: Channel
     _open: bool = field(init=False, default=False)
+    _waiting: dict[int, Callable[[], None]] = field(init=False, factory=dict)
+    """What waits for it to be open, by the engine's request: a question that is sent before is lost."""
     _refused: bool = field(init=False, default=False)
     _failures: int = field(init=False, default=0)
     _last_event_id: str | None = field(init=False, default=None)
@@ -31,6 +38,26 @@ class ServerStream:
         if channel.http and not self._open and not self._refused and channel.timers.get(STREAM) is None:
             self._open = True
             channel.open_stream(self._ended, self._last_event_id)
+            channel.timers.set(OPENING, channel.now + channel.settings.limits.stream_wait_ms)
+
+    def before(self, inner: int, go: Callable[[], None]) -> None:
+        """Have it open, and then do something; at once, where it is open or there is none."""
+        self.want()
+        if self.channel.timers.get(OPENING) is None:
+            go()
+        else:
+            self._waiting[inner] = go
+
+    def stop(self, inner: int) -> None:
+        """The engine gives a request up."""
+        self._waiting.pop(inner, None)
+
+    def opened(self) -> None:
+        """It is open, or not worth waiting for any more."""
+        self.channel.timers.clear(OPENING)
+        waiting, self._waiting = self._waiting, {}
+        for go in waiting.values():
+            go()
 
     def lose(self) -> None:
         """The session is gone: the next one's server may have a stream."""
@@ -38,6 +65,7 @@ class ServerStream:
 
     def _ended(self, answer: Answer) -> None:
         self._open = False
+        self.opened()
         fact = answer.fact
         if isinstance(fact, ResponseReceived) and fact.http is not None and 400 <= fact.http.status < 500:
             self._refused = True

@@ -62,6 +62,8 @@ class RequesterLimits:
     """For a server on stdio to answer ``server/discover``; one that does not is taken for a legacy one."""
     question_wait_ms: int = _positive(2_000)
     """For the first question of a task that is found waiting for input to come."""
+    stream_wait_ms: int = _positive(500)
+    """For the stream of what a server says unasked to be open, before a call that may have it ask."""
     stream_attempts: int = _positive(5)
     """Times in a row that the broken stream of a request is taken up again without anything new on it."""
     received_tasks: int = _positive(64)

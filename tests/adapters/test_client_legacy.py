@@ -13,7 +13,7 @@ from mcp_tasks_adapters.client import Completed, Failed, ObservationLost, TraceE
 from mcp_tasks_adapters.http_exchange import HttpAddress, HttpExchange
 from mcp_tasks_adapters.stdio_client import StdioDialogue
 
-from mcp_tasks_proto.legacy.requester_messages import SendLegacy, ServerAsked
+from mcp_tasks_proto.legacy.requester_messages import SendLegacy, ServerAsked, StreamOpened
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import HttpReply, NotificationReceived, RequestFailed, ResponseReceived
 from mcp_tasks_proto.wire.jsonrpc import notification_message, request_message, result_message
@@ -117,6 +117,11 @@ def test_a_stream_that_breaks_off_says_where() -> None:
     [fact] = exchange.receive(b"", 0)
     assert isinstance(fact, RequestFailed)
     assert (fact.last_event_id, fact.retry_ms) == ("e2", 250)
+
+
+def test_a_stream_that_was_asked_for_says_that_it_is_open() -> None:
+    exchange = begun(SendLegacy(request=4, verb="GET", session="s"))[0]
+    assert exchange.receive(events(), 0) == [StreamOpened(4)]
 
 
 def test_one_without_ids_does_not() -> None:

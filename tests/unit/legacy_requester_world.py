@@ -14,6 +14,7 @@ from mcp_tasks_proto.legacy.requester_messages import (
     DualEraEffect,
     SendLegacy,
     ServerAsked,
+    StreamOpened,
 )
 from mcp_tasks_proto.requester import (
     HttpReply,
@@ -59,7 +60,17 @@ class LegacyHost(RequesterHost):
     engine: Any
     begun: list[Any] = field(init=False, factory=list)
     """Calls that a test wants to remember."""
+    slow: bool = field(init=False, default=False)
     _shared: set[int] = field(init=False, factory=set)
+
+    def give(self, fact: Any) -> list[Any]:
+        """Hand in a fact; streams that are asked for are open at once, unless ``slow``."""
+        before = set(self.waiting("GET"))
+        effects: list[Any] = super().give(fact)
+        for number in [] if self.slow else self.waiting("GET"):
+            if number not in before:
+                effects += self.give(StreamOpened(number))
+        return effects
 
     def _take(self, effect: DualEraEffect) -> None:
         if isinstance(effect, SendLegacy | SendRequest):

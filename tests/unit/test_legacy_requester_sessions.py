@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_tasks_proto.legacy.requester_messages import SendLegacy
+from mcp_tasks_proto.legacy.requester_messages import SendLegacy, StreamOpened
 from mcp_tasks_proto.requester import (
     Completed,
     Failed,
@@ -280,6 +280,29 @@ def test_a_stream_that_ends_is_opened_again_while_there_is_a_call() -> None:
     assert isinstance(outcome(host, call), Completed)
     host.call()
     assert len(host.waiting("GET")) == 1
+
+
+@pytest.mark.parametrize("how", ["opened", "late", "refused"])
+def test_leg8_a_call_waits_for_the_stream_on_which_it_may_be_asked_something(how: str) -> None:
+    host = legacy_host(limits=RequesterLimits(stream_wait_ms=100))
+    host.slow = True
+    call, given_up = host.call(), host.call()
+    host.cancel(given_up)
+    assert host.flight() == ["GET"]
+    match how:
+        case "opened":
+            host.give(StreamOpened(host.number_of("GET")))
+        case "late":
+            host.advance(100)
+        case _:
+            host.answer_http("GET", 405)
+    host.reply("tools/call", DONE)
+    assert isinstance(outcome(host, call), Completed)
+
+
+def test_a_stream_that_opens_in_another_era_is_nobody_s() -> None:
+    host = make_dual()
+    assert host.give(StreamOpened(1)) == []
 
 
 def test_on_stdio_there_is_none() -> None:

@@ -29,6 +29,7 @@ from mcp_tasks_proto.legacy.requester_messages import (
     Era,
     SendLegacy,
     ServerAsked,
+    StreamOpened,
 )
 from mcp_tasks_proto.requester import (
     AnswerGiven,
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ClientDriver", "TraceEntry", "TraceFunction", "Transport"]
 
-Fact = ResponseReceived | NotificationReceived | ServerAsked | RequestFailed
+Fact = ResponseReceived | NotificationReceived | ServerAsked | StreamOpened | RequestFailed
 
 CLOSING_SECONDS: Final = 5.0
 """How long a client that is closed waits for a server to take note of cancellations."""

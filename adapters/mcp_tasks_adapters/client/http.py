@@ -24,7 +24,7 @@ from mcp_tasks_adapters.http_exchange import Fact, Headers, HttpAddress, HttpExc
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.errors import LocalProtocolError
-from mcp_tasks_proto.legacy.requester_messages import SendLegacy, ServerAsked
+from mcp_tasks_proto.legacy.requester_messages import SendLegacy, ServerAsked, StreamOpened
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import Fault, NotificationReceived, RequestFailed, SendRequest
 
@@ -242,7 +242,7 @@ class HttpTransport:
             except OSError as error:
                 broken, received = broken or error, b""
             for fact in exchange.receive(received, self._loop.now_ms()):
-                if isinstance(fact, NotificationReceived | ServerAsked):
+                if isinstance(fact, NotificationReceived | ServerAsked | StreamOpened):
                     report(fact)
                 elif broken is not None and isinstance(fact, RequestFailed):
                     return evolve(fact, reason=f"{fact.reason} ({_told(broken)})")
