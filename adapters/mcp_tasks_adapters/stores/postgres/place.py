@@ -86,7 +86,8 @@ class Place:
 
 
 # Saved means saved (rule 1): a server that commits without a sync is asked for one. Others know better.
-# Tables are not read as a whole (rule 8), not even while the server still believes that they are small.
+# Tables are not read as a whole (rule 8), not even while the server still believes that they are small. What
+# that makes look expensive, as the one row of sums, must not be compiled for it.
 SET_UP: Final = """
     SELECT
         set_config('search_path', %s, false),
@@ -95,6 +96,7 @@ SET_UP: Final = """
         set_config('enable_seqscan', 'off', false),
         set_config('enable_bitmapscan', 'off', false),
         set_config('enable_sort', 'off', false),
+        set_config('jit', 'off', false),
         set_config('default_transaction_isolation', 'read committed', false),
         set_config('synchronous_commit', CASE current_setting('synchronous_commit')
             WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)
