@@ -561,6 +561,16 @@ def test_lim3_a_task_that_changes_streams_is_polled_once_at_its_hint() -> None:
     assert not host.waiting("tasks/get")
 
 
+def test_lim3_a_task_that_changes_streams_while_it_is_polled_is_polled_no_more_for_that() -> None:
+    host = make_host(RequesterLimits(listen_streams=1), listen=True)
+    working(host)
+    host.advance(HINT)
+    working(host, task_id=OTHER)
+    host.advance(20)
+    assert listened(host) == [[TASK, OTHER]]
+    assert len(host.waiting("tasks/get")) == 1
+
+
 def test_lim3_tasks_beyond_all_streams_are_polled_until_there_is_room() -> None:
     host = make_host(RequesterLimits(listen_streams=2, stream_tasks=1), listen=True)
     first = working(host)
