@@ -29,7 +29,7 @@ PIP := python -m pip --quiet --disable-pip-version-check install
 help:
 	@echo "make demo         a real server, a real client, every message shown"
 	@echo "make test         all tests, with the core's coverage"
-	@echo "make crash        a server killed 200 times: KILLS=, STORE=, SEED= for another number, store, run"
+	@echo "make crash        a server killed 200 times: KILLS=, STORE=, SERVERS=, SEED= change that"
 	@echo "make check        ruff, mypy --strict, import-linter"
 	@echo "make conformance  the official conformance suite, on both loops"
 	@echo "make bench        the benchmarks, each printing a ratio"
@@ -50,7 +50,8 @@ test: $(VENV)/test.stamp $(VENV)/sdk.stamp $(VENV)/sdk1.stamp $(VENV)/fastmcp.st
 # Whatever mcp-tasks serve takes as --store; a temporary SQLite file unless said otherwise.
 KILLS ?= 200
 crash: $(VENV)/all.stamp
-	$(BIN)/python -m tests.crash --kills $(KILLS) $(if $(STORE),--store '$(STORE)') $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.crash --kills $(KILLS) $(if $(STORE),--store '$(STORE)') $(if $(SEED),--seed $(SEED)) \
+		$(if $(SERVERS),--servers $(SERVERS))
 
 check: $(VENV)/check.stamp
 	$(BIN)/ruff check

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -51,6 +51,7 @@ CHANGED: Final = """
     UNION ALL SELECT change, task_id FROM removals WHERE change > ?1 AND writer <> ?2
     ORDER BY change LIMIT ?3
 """
+NODES: Final = "SELECT node FROM nodes"
 OTHER_NODES: Final = "SELECT node FROM nodes WHERE node <> ?"
 LOST: Final = "SELECT id, task_id FROM tasks WHERE node = ? AND id > ? ORDER BY id LIMIT ?"
 
@@ -149,6 +150,10 @@ class Reader:
             else:
                 news.append(RecordRemoved(task_id) if record is None else RecordChanged(record))
         return news, untold
+
+    def nodes(self) -> Collection[str]:
+        """Return the names of all nodes that are known, dead ones included. Raises :class:`sqlite3.Error`."""
+        return {node for (node,) in self._connected().execute(NODES).fetchall()}
 
     def lost_work(self) -> LostWork:
         """Return what runs nowhere, as far as it was not told in this round; then a new round begins."""

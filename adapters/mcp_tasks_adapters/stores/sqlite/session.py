@@ -12,7 +12,7 @@ from attrs import frozen
 
 from mcp_tasks_adapters.stores.front import Answer, Front, Look, Read, Write
 from mcp_tasks_adapters.stores.rows import Rows
-from mcp_tasks_adapters.stores.sqlite.nodes import NodeLock, lock_path, new_name
+from mcp_tasks_adapters.stores.sqlite.nodes import NodeLock, lock_path, new_name, remove_orphans
 from mcp_tasks_adapters.stores.sqlite.reading import Reader
 from mcp_tasks_adapters.stores.sqlite.schema import check_keys, prepare
 from mcp_tasks_adapters.stores.sqlite.writing import Writer
@@ -64,6 +64,7 @@ class Session:
         self._writer.register(self.node)
         self._reader = Reader(path=path, rows=rows, node=self.node, writer=self._writer.number)
         self._reader.follow()
+        remove_orphans(path, self._reader.nodes())
         self._next_poll = monotonic()
         self._polls_until_nodes = 0
         self._untold: Sequence[str] = ()
