@@ -178,7 +178,7 @@ THOROUGH = Grinding(
 )
 def test_life4_whatever_fails_once_between_any_two_effects(event: Fate) -> None:
     """At each effect in turn, from the first to long after the last."""
-    for calm in range(130):
+    for calm in range(190):
         check_done(*played(THOROUGH, told([(calm, event)]), size=2))
 
 
