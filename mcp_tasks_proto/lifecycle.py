@@ -19,6 +19,8 @@ nowhere else in the package: every change of a status, in every role and era, is
     either one --WorkLost-------> failed
     either one --WorkStopped----> cancelled
     either one --GraceElapsed---> cancelled
+    either one --HostCancelled--> cancelled
+    either one --HostFailed-----> failed
 
 Three ideas keep it honest.
 
@@ -39,6 +41,7 @@ long an ended task can still be read is the host's to say (TTL.3).
 
 A cancel request is not a transition. It is cooperative (CAN.6): the record notes that it was asked for,
 the worker is told, and the status moves when the worker stops, finishes first, or lets its grace lapse.
+2025-11-25 has it otherwise (LEG.5): there ``HostCancelled`` moves the status, and waits for nobody.
 Likewise the end of a TTL is no status: the record ceases to be readable. And a worker whose node is gone may
 be followed by another, which asks its questions again: the task and its keys stay as they are.
 """
@@ -126,6 +129,10 @@ class Trigger(Enum):
     """The same, and another node takes the work over."""
     GRACE_ELAPSED = "GraceElapsed"
     """A cancelled worker did not stop in time."""
+    HOST_CANCELLED = "HostCancelled"
+    """The host cancels the task at once, whatever its worker does."""
+    HOST_FAILED = "HostFailed"
+    """The host fails the task at once, whatever its worker does."""
 
     __hash__ = object.__hash__
 
@@ -168,6 +175,8 @@ _ENDINGS: Mapping[Trigger, Verdict] = {
     Trigger.WORK_STOPPED: _CANCELLED,
     Trigger.WORK_LOST: _FAILED,
     Trigger.GRACE_ELAPSED: _CANCELLED,
+    Trigger.HOST_CANCELLED: _CANCELLED,
+    Trigger.HOST_FAILED: _FAILED,
 }
 
 _ENDED: Mapping[Trigger, Verdict] = {
@@ -188,6 +197,8 @@ _ENDED: Mapping[Trigger, Verdict] = {
     Trigger.WORK_LOST: IGNORE,
     Trigger.WORK_RESUMED: IGNORE,
     Trigger.GRACE_ELAPSED: IGNORE,
+    Trigger.HOST_CANCELLED: REJECT,
+    Trigger.HOST_FAILED: REJECT,
 }
 
 TABLE: Final[Mapping[tuple[Status, Trigger], Verdict]] = {

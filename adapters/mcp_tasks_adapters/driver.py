@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from attrs import define, field, frozen
 
-from mcp_tasks_adapters.admission import Admission
+from mcp_tasks_adapters.admission import Admission, Arrival
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.storing import Event, LoopThread, Questions, Store, StoreEffect
 from mcp_tasks_adapters.toolkit.calls import InputRequired, Request, TaskOffer, ToolCall
@@ -24,7 +24,7 @@ from mcp_tasks_adapters.toolkit.outcomes import (
     Ending,
     Outcome,
     describe,
-    run_again,
+    handler_as_work,
     run_request,
     run_tool,
     run_work,
@@ -39,7 +39,9 @@ from mcp_tasks_proto.effects import (
     DeliverInput,
     FindExpired,
     Forward,
+    ListTasks,
     Load,
+    OpenStream,
     RejectReport,
     Reply,
     RequestCancel,
@@ -58,12 +60,16 @@ from mcp_tasks_proto.inputs import (
     CallFailed,
     CallNotified,
     CallReturned,
+    ConnectionClosed,
     ExchangeClosed,
     HttpHead,
     Input,
+    LegacyInput,
     MessageReceived,
+    SessionEnded,
     ShutdownStarted,
     StreamReady,
+    StreamRequested,
     TimePassed,
     ToolsChanged,
     WorkAskedInput,
@@ -73,6 +79,7 @@ from mcp_tasks_proto.inputs import (
     WorkProgressed,
     WorkStopped,
 )
+from mcp_tasks_proto.legacy import DualEraServer, LegacyPolicy
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.wire.jsonrpc import Notification, Response, error_message, parse_message
 
@@ -140,16 +147,24 @@ class Channel(Protocol):
     """The way back to the peer for one exchange. Neither method waits or raises."""
 
     def reply(
-        self, message: dict[str, Any] | None, http_status: int, headers: Sequence[tuple[str, str]] = ()
+        self,
+        message: dict[str, Any] | None,
+        http_status: int,
+        headers: Sequence[tuple[str, str]] = (),
+        event_id: str | None = None,
     ) -> None:
         """Send the last message; ``None``: none, as for a notification, or a request that was cancelled.
 
         ``headers`` are HTTP headers to add, names in lower case (``www-authenticate`` beside a 401); a
-        transport that has no status and headers leaves both out.
+        transport that has no status and headers leaves both out. ``event_id`` is that of its server-sent
+        event, for clients of 2025-11-25.
         """
 
-    def send(self, message: dict[str, Any]) -> None:
-        """Send a notification on the stream; call ``driver.ready(exchange)`` when it has left."""
+    def send(self, message: dict[str, Any], event_id: str | None = None) -> None:
+        """Send a message on the stream; call ``driver.ready(exchange)`` when it has left."""
+
+    def open(self) -> None:
+        """Make the response a stream before there is a message to send (2025-11-25, HTTP)."""
 
 
 @define(eq=False)
@@ -196,7 +211,8 @@ class Driver:
         self._tools = dict(server.tools)
         self._handlers = dict(server.handlers)
         self._loop = loop
-        self._engine = ServerEngine(settings=server.settings(), tools=server.declarations(), node=store.node)
+        self._engine = _make_engine(server, store.node)
+        self._dual_era = isinstance(self._engine, DualEraServer)
         self._questions = Questions(store, loop, self.feed)
         self._admission: Admission | None = None
         if server.principal is not None or server.enabled is not None:
@@ -206,12 +222,13 @@ class Driver:
         self._calls: dict[Hashable, _Call] = {}
         self._workers: dict[str, _Worker] = {}
         self._stopping = False
-        self._inbox: deque[Input] = deque()
+        self._inbox: deque[Input | LegacyInput] = deque()
         self._feeding = False
         self._deadline: int | None = None
         self._actions: dict[type, Callable[[Any], None]] = {
             Reply: self._reply,
             Send: self._send,
+            OpenStream: self._open_stream,
             StartTool: self._start_tool,
             Forward: self._forward,
             StopCall: self._stop_call,
@@ -225,6 +242,7 @@ class Driver:
             Save: self._questions.ask,
             Delete: self._questions.ask,
             FindExpired: self._questions.ask,
+            ListTasks: self._questions.ask,
         }
         self._unwatch_store = store.watch(self._engine.concerns, self.feed)
         self._unwatch_tools = server.watch_tools(lambda: self._tools_changed(server))
@@ -253,12 +271,34 @@ class Driver:
         """
         exchange = next(self._exchanges)
         self._channels[exchange] = channel
-        received = MessageReceived(exchange=exchange, message=message, connection=connection, http=http)
+        received = MessageReceived(
+            exchange=exchange,
+            message=message,
+            connection=connection,
+            http=http,
+            new_session=self._session_for(message) if http is not None and self._dual_era else None,
+        )
+        self._let_in(received, facts)
+        return exchange
+
+    def receive_head(self, channel: Channel, *, facts: RequestFacts, http: HttpHead) -> int:
+        """Take in a request without a message, GET or DELETE (LEG.2); return the exchange it opened."""
+        exchange = next(self._exchanges)
+        self._channels[exchange] = channel
+        arrival = StreamRequested if http.method == "GET" else SessionEnded
+        self._let_in(arrival(exchange=exchange, http=http), facts)
+        return exchange
+
+    def _let_in(self, received: Arrival, facts: RequestFacts) -> None:
         if self._admission is None:
             self.feed(received)
         else:
             self._admission.ask(received, facts)
-        return exchange
+
+    def _session_for(self, message: Any) -> str | None:
+        """Return an id that nobody can guess, should the message open a session."""
+        opens = isinstance(message, dict) and message.get("method") == "initialize"
+        return secrets.token_urlsafe(24) if opens else None
 
     def closed(self, exchange: int) -> None:
         """The peer of this exchange is gone. Harmless after its reply."""
@@ -268,6 +308,11 @@ class Driver:
             return
         self._drop_call(exchange)
         self.feed(ExchangeClosed(exchange))
+
+    def connection_closed(self, connection: Hashable) -> None:
+        """A shared channel has ended; every exchange on it was closed before, or answered."""
+        if self._dual_era:
+            self.feed(ConnectionClosed(connection))
 
     def ready(self, exchange: int) -> None:
         """What was sent on this exchange's stream has been written. Harmless after its reply."""
@@ -316,7 +361,7 @@ class Driver:
         self._unwatch_store()
         await self._questions.settled()
 
-    def feed(self, fact: Input) -> None:
+    def feed(self, fact: Input | LegacyInput) -> None:
         """Hand a fact to the engine, now or when it is done with those before, and do what it says.
 
         For facts that no other method tells: news from a store, or ``TtlChanged``.
@@ -332,7 +377,7 @@ class Driver:
         finally:
             self._feeding = False
 
-    def _step(self, fact: Input) -> None:
+    def _step(self, fact: Any) -> None:
         try:
             step = self._engine.handle(fact, now=self._loop.now_ms())
         except Exception as error:
@@ -344,11 +389,11 @@ class Driver:
             self._deadline = step.deadline
             self._loop.wake_at(step.deadline)
 
-    def _contain(self, fact: Input, error: Exception) -> None:
+    def _contain(self, fact: Input | LegacyInput, error: Exception) -> None:
         """The engine did not take ``fact``; nobody shall wait in vain for what comes of it."""
         _log.error("the engine did not take %s: %s", type(fact).__name__, describe(error))
         match fact:
-            case MessageReceived():
+            case MessageReceived() | StreamRequested() | SessionEnded():
                 failed = internal_error("the request could not be handled")
                 self._refuse(fact, failed, failed.http_status)
                 self.feed(ExchangeClosed(fact.exchange))
@@ -371,7 +416,11 @@ class Driver:
     def _reply(self, reply: Reply) -> None:
         channel = self._channels.pop(reply.exchange, None)
         if channel is not None:
-            channel.reply(reply.message, reply.http_status)
+            if reply.session is None and reply.event_id is None:
+                channel.reply(reply.message, reply.http_status)
+            else:
+                headers = () if reply.session is None else (("mcp-session-id", reply.session),)
+                channel.reply(reply.message, reply.http_status, headers, reply.event_id)
         # An offer outlives the reply that carries the handle, but not an error: then there will be no task.
         if self._calls and reply.message is not None and "error" in reply.message:
             self._drop_call(reply.exchange)
@@ -379,11 +428,19 @@ class Driver:
     def _send(self, send: Send) -> None:
         channel = self._channels.get(send.exchange)
         if channel is not None:
-            channel.send(send.message)
+            if send.event_id is None:
+                channel.send(send.message)
+            else:
+                channel.send(send.message, send.event_id)
+
+    def _open_stream(self, opening: OpenStream) -> None:
+        channel = self._channels.get(opening.exchange)
+        if channel is not None:
+            channel.open()
 
     def _refuse(
         self,
-        received: MessageReceived,
+        received: Arrival,
         error: ErrorObject,
         http_status: int,
         headers: Sequence[tuple[str, str]] = (),
@@ -392,11 +449,11 @@ class Driver:
         channel = self._channels.pop(received.exchange, None)
         if channel is None:
             return
-        message = parse_message(received.message)
+        message = parse_message(received.message) if isinstance(received, MessageReceived) else None
         if isinstance(message, Notification):
             channel.reply(None, http_status, headers)
         else:
-            request_id = None if isinstance(message, Response) else message.id
+            request_id = None if message is None or isinstance(message, Response) else message.id
             channel.reply(error_message(request_id, error), http_status, headers)
 
     # -- to handlers ---------------------------------------------------------------------------------------
@@ -406,9 +463,22 @@ class Driver:
         if tool is None:  # withdrawn since the engine looked
             self.feed(CallFailed(start.exchange, invalid_params(f"unknown tool: {start.tool}")))
             return
+        if start.must_create_task:
+            self._start_owed(tool, start)
+            return
         call = ToolCall(start, self._notify)
         run = partial(run_tool, tool, call, self._loop.cancelled)
         self._start_call(start.exchange, _Call(tool, call.arguments), run)
+
+    def _start_owed(self, tool: Tool, start: StartTool) -> None:
+        """Make the task first; the handler is its work (LEG.3)."""
+        if self._stopping or len(self._workers) >= self._limits.workers:
+            error = _stopping() if self._stopping else limit_reached("workers")
+            self.feed(CallFailed(start.exchange, error))
+            return
+        offer = TaskOffer(run=handler_as_work(tool, start, self._notify))
+        self._calls[start.exchange] = _Call(tool, start.arguments, offer=offer)
+        self.feed(_became_task(start.exchange, offer))
 
     def _forward(self, forward: Forward) -> None:
         request = Request(forward, self._notify)
@@ -485,17 +555,17 @@ class Driver:
             )
             self.feed(gone)
             return
-        call = ToolCall(_first_call(resume), self._notify, resumed=True)
+        work = handler_as_work(tool, _first_call(resume), self._notify, resumed=True)
         context = TaskContext(
             resume.task_id,
-            call.arguments,
+            resume.arguments,
             feed=self.feed,
             loop=self._loop,
             resumption=resume.resumption,
             checkpointed=resume.checkpoint,
         )
         worker = _Worker(context, resumption=resume.resumption, may_be_handed_on=True)
-        self._work(worker, partial(run_again, tool, call, context, self._loop.cancelled))
+        self._work(worker, partial(run_work, tool, work, context, self._loop.cancelled))
 
     def _work(self, worker: _Worker, run: Callable[[], Awaitable[Ending]]) -> None:
         self._workers[worker.context.task_id] = worker
@@ -562,6 +632,13 @@ def _first_call(resume: ResumeWork) -> StartTool:
         state=resume.state,
         params={"name": resume.tool, "arguments": resume.arguments},
     )
+
+
+def _make_engine(server: Server, node: str | None) -> ServerEngine | DualEraServer:
+    settings, tools = server.settings(), server.declarations()
+    if not server.serves_sessions:
+        return ServerEngine(settings=settings, tools=tools, node=node)
+    return DualEraServer(settings=settings, tools=tools, node=node, policy=LegacyPolicy(server.legacy))
 
 
 def _became_task(exchange: Hashable, offer: TaskOffer) -> CallBecameTask:

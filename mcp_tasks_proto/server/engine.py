@@ -1,8 +1,9 @@
 """The server role: requests in, replies out, and no task kept in between.
 
 :meth:`ServerEngine.handle` takes one input and returns one step. From one input to the next the engine holds
-the exchanges whose reply is owed, the workers started here and the listen streams open here, each bounded by
-``Limits``. Tasks it does not hold: :mod:`mcp_tasks_proto.server.tasks` tells how they are reached.
+the exchanges whose reply is owed, the workers started here, with their tasks as last seen, and the listen
+streams open here, each bounded by ``Limits``. How tasks stand only the store knows:
+:mod:`mcp_tasks_proto.server.tasks` tells how it is asked.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ from mcp_tasks_proto.inputs import (
     SaveRefused,
     ShutdownStarted,
     StreamReady,
+    TaskEnded,
     TimePassed,
     ToolsChanged,
     TtlChanged,
@@ -78,7 +80,6 @@ from mcp_tasks_proto.server.operations import (
     CancelTask,
     CreateTask,
     Decision,
-    EndWork,
     LookUp,
     LoseWork,
     Operation,
@@ -521,10 +522,8 @@ class ServerEngine:
         operation = operation_of(fact, self.settings.limits)
         if isinstance(operation, RejectReport):
             self._out.append(operation)
-            return
-        if isinstance(operation, EndWork):
-            self._tasks.work_ended(operation.task_id, operation.resumption)
-        self._tasks.begin(operation)
+        else:
+            self._tasks.report(operation)
 
     # -- outcomes ------------------------------------------------------------------------------------
 
@@ -554,7 +553,7 @@ class ServerEngine:
         else:
             self._reply(exchange, decision.result or {})
             if isinstance(operation, CreateTask):
-                self._tasks.work_started(operation.task_id)
+                self._tasks.work_started(operation.record)
                 self._out.append(StartWork(exchange.key, operation.task_id))
 
     # -- store, time, operation ------------------------------------------------------------------------
@@ -665,6 +664,7 @@ _HANDLERS: Final[Mapping[type, Callable[[ServerEngine, Any], None]]] = {
     WorkFailed: ServerEngine._work_reported,
     WorkStopped: ServerEngine._work_reported,
     TtlChanged: ServerEngine._work_reported,
+    TaskEnded: ServerEngine._work_reported,
     Loaded: ServerEngine._loaded,
     LoadFailed: ServerEngine._load_failed,
     Saved: ServerEngine._saved,

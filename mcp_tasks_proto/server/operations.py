@@ -37,6 +37,7 @@ __all__ = [
     "CreateTask",
     "Decision",
     "ElapseGrace",
+    "EndTask",
     "EndWork",
     "LookUp",
     "LoseWork",
@@ -399,6 +400,33 @@ class ElapseGrace(Operation):
         if record is None:
             return DONE
         return Decision(after=_end(record, Trigger.GRACE_ELAPSED, now, payload_bytes=0))
+
+
+@frozen(kw_only=True, eq=False)
+class EndTask(Operation):
+    """The host ends the task, whatever its worker does (LEG.5)."""
+
+    trigger: Trigger
+    error: ErrorObject | None = None
+    error_bytes: int = 0
+    status_message: str | None = None
+
+    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+        """End the task, unless it has ended already."""
+        if record is None:
+            return Decision(rejection="the task is gone: its time to live has passed")
+        if transition(record.status, self.trigger) is REJECT:
+            return Decision(rejection=f"the task has ended: it is {record.status.value}")
+        return Decision(
+            after=_end(
+                record,
+                self.trigger,
+                now,
+                error=self.error,
+                payload_bytes=self.error_bytes,
+                status_message=self.status_message or record.status_message,
+            )
+        )
 
 
 @frozen(kw_only=True, eq=False)

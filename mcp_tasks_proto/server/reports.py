@@ -14,13 +14,14 @@ from typing import Any, Final, TypeGuard
 from attrs import evolve
 
 from mcp_tasks_proto.effects import RejectReport, ResumeWork
-from mcp_tasks_proto.errors import LocalProtocolError, limit_reached
+from mcp_tasks_proto.errors import ErrorObject, LocalProtocolError, limit_reached
 from mcp_tasks_proto.input_requests import check_requests
 from mcp_tasks_proto.inputs import (
     DEFAULT,
     KEEP,
     CallBecameTask,
     Keep,
+    TaskEnded,
     TtlChanged,
     WorkAskedInput,
     WorkCheckpointed,
@@ -38,6 +39,7 @@ from mcp_tasks_proto.server.exchange import Exchange
 from mcp_tasks_proto.server.operations import (
     AskInput,
     Checkpoint,
+    EndTask,
     EndWork,
     Operation,
     Progress,
@@ -204,10 +206,7 @@ def _completed(fact: WorkCompleted, limits: Limits) -> Operation:
 
 
 def _failed(fact: WorkFailed, limits: Limits) -> Operation:
-    wire, size = copied(fact.error.to_wire())
-    error = evolve(fact.error, data=wire.get("data"))
-    if size > limits.result_bytes:
-        error = limit_reached("result_bytes")
+    error, size = _copied_error(fact.error, limits)
     message = error.message if fact.status_message is None else fact.status_message
     return EndWork(
         task_id=fact.task_id,
@@ -215,7 +214,35 @@ def _failed(fact: WorkFailed, limits: Limits) -> Operation:
         resumption=fact.resumption,
         trigger=Trigger.WORK_FAILED,
         error=error,
-        result_bytes=min(size, limits.result_bytes),
+        result_bytes=size,
+        status_message=_cut(message, limits),
+    )
+
+
+def _copied_error(error: ErrorObject, limits: Limits) -> tuple[ErrorObject, int]:
+    """Return an error of the host's own, or what is said in place of one that is too large, and its size."""
+    wire, size = copied(error.to_wire())
+    if size > limits.result_bytes:
+        return limit_reached("result_bytes"), limits.result_bytes
+    return evolve(error, data=wire.get("data")), size
+
+
+def _ended(fact: TaskEnded, limits: Limits) -> Operation:
+    if fact.error is None:
+        return EndTask(
+            task_id=fact.task_id,
+            report=fact.token,
+            trigger=Trigger.HOST_CANCELLED,
+            status_message=_cut(fact.status_message, limits),
+        )
+    error, size = _copied_error(fact.error, limits)
+    message = error.message if fact.status_message is None else fact.status_message
+    return EndTask(
+        task_id=fact.task_id,
+        report=fact.token,
+        trigger=Trigger.HOST_FAILED,
+        error=error,
+        error_bytes=size,
         status_message=_cut(message, limits),
     )
 
@@ -239,6 +266,7 @@ _TRANSLATIONS: Final[Mapping[type, Callable[[Any, Limits], Operation | RejectRep
     WorkCompleted: _completed,
     WorkFailed: _failed,
     WorkStopped: _stopped,
+    TaskEnded: _ended,
 }
 
 

@@ -7,6 +7,8 @@
                             '---- SaveConflict -----'       reply or report
 
 What is promised to a peer waits for its save (raft's rule): ``conclude`` runs after ``Saved``, never before.
+A worker's report needs no ``Load``: it is decided on the record as last seen here, and the save tells whether
+that was still current.
 :meth:`Tasks.news` is the one place where a changed record becomes known: to the listeners and to the
 worker.
 
@@ -42,6 +44,7 @@ from mcp_tasks_proto.server.operations import (
     CreateTask,
     Decision,
     ElapseGrace,
+    EndWork,
     LoseWork,
     Operation,
     Refresh,
@@ -67,8 +70,8 @@ STORE_DOWN: Final = "the task store did not answer"
 class _Worker:
     """A worker that was started here and has not ended."""
 
-    resumption: int
-    """Which run of the task's work it is."""
+    record: TaskRecord
+    """Its task, as last seen while the work was this worker's; another node may have changed it since."""
     delivered: set[str] = field(factory=set)
     """Keys whose answers it has."""
     told_to_stop: bool = False
@@ -132,6 +135,27 @@ class Tasks:
             self._decide(_Question(operation), None)
         else:
             self._look_up(_Question(operation))
+
+    def report(self, operation: Operation) -> None:
+        """Start what a worker, or the host, reports of a task.
+
+        The record that is known of a worker's task spares the look-up where a save comes of it, since only a
+        save proves that it is current.
+        """
+        worker = self._workers.get(operation.task_id)
+        if (
+            worker is not None
+            and isinstance(operation, EndWork)
+            and operation.resumption == worker.record.resumptions
+        ):
+            del self._workers[operation.task_id]  # there is nobody left to tell anything
+        question = _Question(operation)
+        if worker is not None and not worker.record.expired(self.now):
+            decision = operation.decide(worker.record, self.now)
+            if decision.after is not None:
+                self._save(question, worker.record, decision, decision.after)
+                return
+        self._look_up(question)
 
     def loaded(self, token: Hashable, record: TaskRecord | None) -> None:
         """The store answered a ``Load``."""
@@ -206,8 +230,7 @@ class Tasks:
             token = self._ask(question, decision)
             self.out.append(Delete(record.task_id, record.version, token))
         elif decision.after is not None:
-            token = self._ask(question, decision)
-            self.out.append(self._save(operation, record, decision.after, token))
+            self._save(question, record, decision, decision.after)
         else:
             self._conclude(operation, decision)
 
@@ -233,12 +256,14 @@ class Tasks:
             self.timers.set(question, self.now + delay)
 
     def _save(
-        self, operation: Operation, before: TaskRecord | None, after: TaskRecord, token: Hashable
-    ) -> Save:
+        self, question: _Question, before: TaskRecord | None, decision: Decision, after: TaskRecord
+    ) -> None:
+        token = self._ask(question, decision)
         if before is None:
-            return Save(after, None, token, self._quota)
-        quota = self._answer_quota if isinstance(operation, AnswerTask) else None
-        return Save(after, before.version, token, quota)
+            self.out.append(Save(after, None, token, self._quota))
+        else:
+            quota = self._answer_quota if isinstance(question.operation, AnswerTask) else None
+            self.out.append(Save(after, before.version, token, quota))
 
     def _ask(self, question: _Question, decision: Decision | None) -> int:
         question.decision = decision
@@ -274,21 +299,15 @@ class Tasks:
         """Whether a worker or a listener is here who should know how this task stands."""
         return task_id in self._workers or self.streams.listened_to(task_id)
 
-    def work_started(self, task_id: str) -> None:
+    def work_started(self, record: TaskRecord) -> None:
         """A worker for this task is being started here."""
-        self._workers[task_id] = _Worker(0)
+        self._workers[record.task_id] = _Worker(record)
 
     def work_resumed(self, record: TaskRecord) -> None:
         """Another run of this task's work is being started here, as the record says."""
-        self._workers[record.task_id] = _Worker(record.resumptions)
+        self.work_started(record)
         # An answer or a wish to cancel may have come between the save and now, and concerned nobody here.
         self.begin(Refresh(task_id=record.task_id))
-
-    def work_ended(self, task_id: str, resumption: int | None) -> None:
-        """This run of the task's work has ended by itself: there is nobody left to tell anything."""
-        worker = self._workers.get(task_id)
-        if worker is not None and worker.resumption == resumption:
-            del self._workers[task_id]
 
     def news(self, record: TaskRecord) -> None:
         """A record has changed, here or on another node: tell whom it concerns."""
@@ -304,6 +323,8 @@ class Tasks:
             grace_ends_ms = record.cancel_requested_at_ms + self.limits.cancel_grace_ms
             self.timers.set(record.task_id, grace_ends_ms)
         if worker is not None:
+            if record.version > worker.record.version:  # news may be overtaken
+                worker.record = record
             self._inform(worker, record)
 
     def removed(self, task_id: str) -> None:
@@ -330,7 +351,7 @@ class Tasks:
     def _check_worker(self, record: TaskRecord) -> None:
         """Have a worker stop whose work another one does now: this node was taken for gone."""
         worker = self._workers.get(record.task_id)
-        if worker is not None and worker.resumption < record.resumptions:
+        if worker is not None and worker.record.resumptions < record.resumptions:
             self._dismiss(record.task_id, CancelReason.TAKEN_OVER)
 
     def _dismiss(self, task_id: str, reason: CancelReason) -> None:

@@ -3,9 +3,9 @@
 What goes wrong is data: each effect of any engine takes the next :class:`Fate`, and when there are none left
 all is well. So a process can end between any two effects, before or after the last one was carried out, and
 the same story comes again. A process that has ended, or sleeps for longer than its lease, is taken for gone:
-the others hear of the work that it leaves (``WorkLost``), again and again. One that wakes up after that finds
-out before long, and ends. Until then nothing stops it from writing: that it does no harm is the engines'
-part.
+the others hear of the work that it leaves (``WorkLost``), again and again. One that wakes up after that is
+there again under its old name, with workers that others may have succeeded, and nothing stops it from
+writing: that it does no harm is the engines' part.
 
 For every process that ends another one begins, under a name of its own.
 """
@@ -108,8 +108,10 @@ class Network:
     store: DictStore = field(init=False, factory=DictStore)
     history: list[TaskRecord] = field(init=False, factory=list)
     """Everything that was ever written, in order."""
-    gone: set[str] = field(init=False, factory=set)
-    """Who was taken for gone, rightly or not."""
+    taken_for_gone: set[str] = field(init=False, factory=set)
+    """Who ever was, rightly or not."""
+    _gone: set[str] = field(init=False, factory=set)
+    """Who is at present."""
     _fates: Iterator[Fate] = field(init=False)
     _nodes: dict[str, _Node] = field(init=False, factory=dict)
     _ended: dict[str, int] = field(init=False, factory=dict)
@@ -243,7 +245,7 @@ class Network:
 
     def _serve(self, name: str, effect: Load | Save | Delete | FindExpired, fate: Fate) -> None:
         """Carry out what a process asked; also one that has ended, as long as it is not known to be gone."""
-        if name in self.gone and name not in self._nodes:
+        if name in self._gone and name not in self._nodes:
             return
         if fate.fails:
             failed = LoadFailed if isinstance(effect, (Load, FindExpired)) else SaveFailed
@@ -275,19 +277,22 @@ class Network:
         self._after(self.lease_ms, self._look_around)
         for name, when in list(self._ended.items()):
             if when + self.lease_ms <= self.now:
-                self.gone.add(name)
+                self._lose(name)
                 del self._ended[name]
-        for name, node in list(self._nodes.items()):
+        for name, node in self._nodes.items():
             if node.awake_at <= self.now:
-                if name in self.gone:
-                    self.crash(name)
+                self._gone.discard(name)
             elif node.asleep_since + self.lease_ms <= self.now:
-                self.gone.add(name)
+                self._lose(name)
         for record in list(self.store.records.values()):
-            if record.node is not None and record.node in self.gone:
+            if record.node is not None and record.node in self._gone:
                 for name in self.nodes:
                     if name != record.node:
                         self.tell(name, WorkLost(record.task_id, record.node))
+
+    def _lose(self, name: str) -> None:
+        self._gone.add(name)
+        self.taken_for_gone.add(name)
 
     # -- clients -------------------------------------------------------------------------------------------
 

@@ -548,3 +548,41 @@ def test_prints_the_state_machine() -> None:
 
 def test_prints_its_version() -> None:
     assert run("--version").stdout == f"mcp-tasks {version('mcp-tasks-proto')}\n"
+
+
+# -- clients of 2025-11-25 -----------------------------------------------------------------------------
+
+
+def legacy_post(
+    served: Served, message: dict[str, Any], session: str | None = None
+) -> tuple[Any, HTTPResponse]:
+    """Post a message of that version; return its answer, and the response."""
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    if session is not None:
+        headers |= {"Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}
+    with closing(HTTPConnection(served.host, served.port, timeout=PATIENCE_S)) as connection:
+        connection.request("POST", served.path, json.dumps(message), headers)
+        response = connection.getresponse()
+        return json.loads(response.read()), response
+
+
+@both_loops
+@pytest.mark.parametrize("policy", [None, "ignore", "serve", "refuse"])
+def test_leg1_serves_legacy_clients_as_it_is_told_to(
+    loop: str, policy: str | None, authors_file: Path
+) -> None:
+    options = [] if policy is None else ["--legacy", policy]
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    with serving(f"{authors_file}:server", "--loop", loop, *options) as served:
+        answer, response = legacy_post(served, message)
+        if policy == "refuse":
+            assert answer["error"]["data"]["supported"] == [MODERN_VERSION]
+            return
+        assert ("tasks" in answer["result"]["capabilities"]) is (policy == "serve")
+        session = response.getheader("Mcp-Session-Id")
+        call = {"name": "wait", "task": {}}
+        wanted = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
+        made, _ = legacy_post(served, wanted, session)
+        assert ("task" in made.get("result", {})) is (policy == "serve")
+        assert served.ask("tools/call", {"name": "wait"})["result"]["resultType"] == "task"

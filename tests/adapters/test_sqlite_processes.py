@@ -30,9 +30,9 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def clerk(path: Path, prefix: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Let another process work on the file; it is killed at the end, if it was not before."""
-    command = [sys.executable, "-m", "tests.adapters.store_process", str(path), prefix]
+def clerk(*store_and_prefix: object) -> Iterator[subprocess.Popen[bytes]]:
+    """Let another process work on the store; it is killed at the end, if it was not before."""
+    command = [sys.executable, "-m", "tests.adapters.store_process", *map(str, store_and_prefix)]
     with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE) as process:
         try:
             yield process

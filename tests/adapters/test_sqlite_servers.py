@@ -37,11 +37,20 @@ class Peer:
     message: dict[str, Any] | None = None
     sent: list[dict[str, Any]] = field(factory=list)
 
-    def reply(self, message: dict[str, Any] | None, http_status: int, headers: Sequence[Any] = ()) -> None:
+    def reply(
+        self,
+        message: dict[str, Any] | None,
+        http_status: int,
+        headers: Sequence[Any] = (),
+        event_id: str | None = None,
+    ) -> None:
         self.message = message
         self.answered.set()
 
-    def send(self, message: dict[str, Any]) -> None:
+    def open(self) -> None:
+        pass
+
+    def send(self, message: dict[str, Any], event_id: str | None = None) -> None:
         self.sent.append(message)
         if self.driver is not None:
             self.driver.ready(self.exchange)

@@ -79,10 +79,18 @@ class Grinding:
     steps: tuple[tuple[int, str], ...] = ()
     """After how many milliseconds: ``"progress"``, ``"ask"``, ``"ask twice"`` or ``"checkpoint"``."""
 
-    def questions(self, at: int) -> list[str]:
-        """Return the names of the questions of one step."""
-        kind = self.steps[at][1] if at < len(self.steps) else "end"
-        return {"ask": [f"q{at}"], "ask twice": [f"q{at}", f"r{at}"]}.get(kind, [])
+    def names(self, at: int) -> list[str]:
+        """Return the names of the questions of one step. They are the same at every step that asks."""
+        return {"ask": ["q"], "ask twice": ["q", "r"]}.get(self.steps[at][1], [])
+
+    def key(self, at: int, name: str) -> str:
+        """Return the key that the question of this name at this step has, in every run (INP.1)."""
+        before = sum(name in self.names(step) for step in range(at))
+        return f"{name}.{before + 1}" if before else name
+
+    def keys(self) -> set[str]:
+        """Return the keys of all questions."""
+        return {self.key(at, name) for at in range(len(self.steps)) for name in self.names(at)}
 
 
 @define(eq=False)
@@ -114,6 +122,7 @@ class Mill:
                     assert answer.key not in run.delivered, "an answer is delivered once (UPD.5)"
                     assert answer.response == answer_to(answer.key), "and it is the right one"
                     assert answer.ask == f"ask {run.at}"
+                    assert answer.key == self.plan.key(run.at, answer.name)
                     run.delivered.add(answer.key)
                     run.open.discard(answer.name)
                 return self._go_on(run)
@@ -138,7 +147,7 @@ class Mill:
         """Take the next step once this one is durable and has its answers."""
         if run.over or run.open or not run.accepted:
             return []
-        if self.plan.questions(run.at):
+        if self.plan.names(run.at):
             run.received.append(f"ask {run.at}")
         run.at += 1
         run.accepted = False
@@ -152,7 +161,7 @@ class Mill:
             return [(50, WorkCompleted(token=None, result=result, **facts))]
         token = run, run.at
         delay_ms, kind = self.plan.steps[run.at]
-        run.open = set(self.plan.questions(run.at))
+        run.open = set(self.plan.names(run.at))
         match kind:
             case "progress":
                 message = f"run {run.resumption} step {run.at}"
@@ -163,7 +172,7 @@ class Mill:
                     (delay_ms, WorkCheckpointed(token=token, value=run.at + 1, received=received, **facts))
                 ]
             case _:
-                requests = dict.fromkeys(self.plan.questions(run.at), FORM)
+                requests = dict.fromkeys(self.plan.names(run.at), FORM)
                 asked = WorkAskedInput(token=token, ask=f"ask {run.at}", requests=requests, **facts)
                 return [(delay_ms, asked)]
 
@@ -255,11 +264,12 @@ class Customer:
         self.view = view
         asked = view.get("inputRequests", {})
         self.seen |= set(asked)
-        assert not self.acknowledged & set(asked), "INP.1: what was answered is not asked again"
+        if not self.told_to_cancel:  # after which no answer is taken any more
+            assert not self.acknowledged & set(asked), "INP.1: what was answered is not asked again"
         if self.wants_cancel and view["status"] not in TERMINAL:
             self.told_to_cancel = True
             self._ask("tasks/cancel", {"taskId": self.task_id}, self._cancelled)
-        elif asked:
+        elif asked and not self.told_to_cancel:
             key = sorted(asked)[self.number % len(asked)]
             params = {"taskId": self.task_id, "inputResponses": {key: answer_to(key)}}
             self._ask("tasks/update", params, partial(self._answered, key))

@@ -97,9 +97,17 @@ def test_a_process_that_ends_after_an_effect_does_not_hear_what_came_of_it() -> 
     assert story.replies == [None]
     assert [record.node for record in story.network.history] == ["node-1"]
     story.network.run(10_000)
-    assert story.network.gone == {"node-1"}
+    assert story.network.taken_for_gone == {"node-1"}
     assert story.kinds()[-1][1] is ResumeWork
     assert story.network.history[-1].resumptions == 1
+
+
+def test_a_process_that_ends_comes_to_none_of_the_effects_that_are_left() -> None:
+    story = Story()
+    story.create(QUIET, QUIET, QUIET, Fate(crash=Crash.AFTER, delay_ms=50))
+    assert story.kinds() == [("node-1", StartTool)], "nor does the reply find its client any more"
+    assert story.replies == [None]
+    assert len(story.network.history) == 1
 
 
 def test_what_it_asked_long_ago_is_not_done_once_it_is_known_to_be_gone() -> None:
@@ -121,18 +129,19 @@ def test_a_store_may_fail_at_anything() -> None:
     assert story.replies[1]["error"]["data"] == {"reason": "store_unavailable"}
 
 
-def test_a_process_that_sleeps_too_long_is_taken_for_gone_and_ends_when_it_finds_out() -> None:
+def test_a_process_that_sleeps_too_long_is_taken_for_gone_until_it_wakes() -> None:
     story = Story()
     story.create(QUIET, QUIET, QUIET, Fate(sleep_ms=5_500))
     story.network.tell("node-1", WorkCompleted(task_id=TASK, token=1, result=DONE))
     story.network.run(5_000)
-    assert story.network.gone == {"node-1"}
+    assert story.network.taken_for_gone == {"node-1"}
     assert story.network.history[-1].node == "node-2"
     story.network.run(800)
     assert story.kinds()[-1] == ("node-1", RejectReport), "it woke, and its result is another's to give"
-    assert story.network.history[-1].result is None
     story.network.run(5_000)
-    assert "node-1" not in story.network.nodes
+    story.network.crash("node-2")
+    story.network.run(5_000)
+    assert story.network.history[-1].node == "node-1", "it is there again"
 
 
 def test_news_reaches_those_whom_it_concerns() -> None:
@@ -174,10 +183,16 @@ def test_a_client_that_was_given_up_hears_no_more() -> None:
     story.network._fates = iter([QUIET, Fate(delay_ms=50)])
     story.ask("subscriptions/listen", notifications={"taskIds": [TASK]})
     story.network.run(10)
+    story.ask("subscriptions/listen", "node-2", notifications={"taskIds": [TASK]})
+    story.network.run(10)
+    answered = len(story.replies)
     story.network.crash("node-1")
     story.network.run(200)
-    assert story.heard == []
-    assert story.replies[-1] is None
+    assert [message["params"]["_meta"] for message in story.heard] == [
+        {"io.modelcontextprotocol/subscriptionId": 3},
+        {"io.modelcontextprotocol/subscriptionId": 3},
+    ]
+    assert story.replies[answered:] == [None], "the other one has lost nothing"
 
 
 def test_things_can_be_done_later() -> None:
