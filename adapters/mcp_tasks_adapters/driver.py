@@ -245,8 +245,8 @@ class Driver:
         """Take in a parsed JSON value; return the exchange it opened.
 
         The reply may come before this returns. ``connection`` names the shared channel of stdio; over HTTP it
-        is ``None`` and ``http`` is given. ``facts`` may be ``None`` unless :attr:`asks_who_calls`: nobody is let
-        in without them then.
+        is ``None`` and ``http`` is given. ``facts`` may be ``None`` unless :attr:`asks_who_calls`: nobody is
+        let in without them then.
         """
         exchange = next(self._exchanges)
         self._channels[exchange] = channel
