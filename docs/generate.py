@@ -13,7 +13,7 @@ from mcp_tasks_proto.lifecycle import render_mermaid, render_table
 
 DOCS: Final = Path(__file__).parent
 TESTS: Final = DOCS.parent / "tests"
-CITATION: Final = re.compile(r"\b(?:WIRE|NEG|LIFE|GET|UPD|CAN|INP|TTL|SUB|HTTP|STD|REQ|SEC|LIM)\.\d+\b")
+CITATION: Final = re.compile(r"\b(?:WIRE|NEG|LIFE|GET|UPD|CAN|INP|TTL|SUB|HTTP|STD|REQ|LEG|SEC|LIM)\.\d+\b")
 
 NOTE: Final = "<!-- Written by docs/generate.py (make docs): change the code, not this page. -->"
 

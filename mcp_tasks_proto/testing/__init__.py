@@ -2,8 +2,19 @@
 
 from mcp_tasks_proto.testing.host import ServerHost
 from mcp_tasks_proto.testing.messages import request
+from mcp_tasks_proto.testing.network import Crash, Fate, Network
 from mcp_tasks_proto.testing.pair import Pair, Passage
 from mcp_tasks_proto.testing.requester_host import RequesterHost
 from mcp_tasks_proto.testing.store import DictStore
 
-__all__ = ["DictStore", "Pair", "Passage", "RequesterHost", "ServerHost", "request"]
+__all__ = [
+    "Crash",
+    "DictStore",
+    "Fate",
+    "Network",
+    "Pair",
+    "Passage",
+    "RequesterHost",
+    "ServerHost",
+    "request",
+]

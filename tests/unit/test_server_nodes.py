@@ -11,6 +11,7 @@ from mcp_tasks_proto import (
     Limits,
     RecordChanged,
     RecordRemoved,
+    RejectReport,
     Reply,
     RequestCancel,
     Send,
@@ -97,6 +98,17 @@ def test_can6_a_cancel_elsewhere_reaches_the_worker_once() -> None:
     assert tell(home) == []
     home.give(WorkStopped(task_id=TASK, token=1))
     assert view(away)["status"] == "cancelled"
+
+
+def test_can6_a_worker_that_asks_after_a_cancel_elsewhere_is_told_to_stop_first() -> None:
+    """It would take the rejection for an error of its own, and the task would end as that says."""
+    home, away = two_nodes()
+    working(home)
+    cancel(away)
+    told, rejected = home.give(asked("first", "confirm", token="q"))[-2:]
+    assert told == REQUESTED
+    assert isinstance(rejected, RejectReport)
+    assert tell(home) == [], "it knows"
 
 
 def test_can6_either_node_ends_the_grace() -> None:

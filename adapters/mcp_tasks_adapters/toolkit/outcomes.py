@@ -23,18 +23,22 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mcp_tasks_adapters.toolkit.calls import InputRequired, Request, TaskOffer, ToolCall, Work
+from attrs import evolve
+
+from mcp_tasks_adapters.toolkit.calls import InputRequired, Notify, Request, TaskOffer, ToolCall, Work
 from mcp_tasks_adapters.toolkit.content import error_text
 from mcp_tasks_adapters.toolkit.errors import ProtocolError, ToolError
 from mcp_tasks_adapters.toolkit.tasks import TaskContext
 from mcp_tasks_adapters.toolkit.values import complete_result, wire_value
+from mcp_tasks_proto.effects import StartTool
 from mcp_tasks_proto.errors import ErrorObject, internal_error
+from mcp_tasks_proto.inputs import DEFAULT, KEEP
 from mcp_tasks_proto.wire.jsonrpc import parse_error_object
 
 if TYPE_CHECKING:
     from mcp_tasks_adapters.toolkit.tools import Tool
 
-__all__ = ["Ending", "Outcome", "describe", "run_request", "run_tool", "run_work"]
+__all__ = ["Ending", "Outcome", "describe", "handler_as_work", "run_request", "run_tool", "run_work"]
 
 Ending = dict[str, Any] | ErrorObject
 """A result, or a protocol error."""
@@ -67,6 +71,41 @@ async def run_work(tool: Tool, work: Work, context: TaskContext, cancelled: Canc
         return tool.result(await work(context))
     except BaseException as error:
         return _tool_failure(_own_error(error, cancelled), tool.name)
+
+
+def handler_as_work(tool: Tool, start: StartTool, notify: Notify, *, resumed: bool = False) -> Work:
+    """Return a handler as the work of a task that is there before the handler begins.
+
+    Its caller was owed the task (LEG.3), or the work is ``resumed``. What the handler asks, it asks through
+    the task; what it offers to go on with, goes on in the same task.
+    """
+
+    async def run(task: TaskContext) -> Any:
+        effect = start
+        problem = tool.argument_problem(start.arguments)
+        if problem is not None:
+            return error_text(f"The arguments do not fit the tool's input schema.\n{problem}")
+        while True:
+            returned = await tool.handler(ToolCall(effect, notify, resumed=resumed))
+            if isinstance(returned, TaskOffer):
+                if not resumed:
+                    await _take_over(task, returned)
+                return await returned.run(task)
+            if not isinstance(returned, InputRequired):
+                return returned
+            answers = await task.request_input(returned.requests)
+            given = {name: answer.response for name, answer in answers.items()}
+            effect = evolve(start, answers=given, state=returned.state)
+
+    return run
+
+
+async def _take_over(task: TaskContext, offer: TaskOffer) -> None:
+    """Let a task that is there already say what the offered one would have said."""
+    ttl_ms = KEEP if offer.ttl_ms is DEFAULT else offer.ttl_ms
+    poll_interval_ms = KEEP if offer.poll_interval_ms is DEFAULT else offer.poll_interval_ms
+    message = KEEP if offer.status_message is None else offer.status_message
+    await task.update(message, ttl_ms=ttl_ms, poll_interval_ms=poll_interval_ms)
 
 
 async def run_request(
