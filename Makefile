@@ -33,7 +33,7 @@ help:
 	@echo "make check        ruff, mypy --strict, import-linter"
 	@echo "make conformance  the official conformance suite, on both loops"
 	@echo "make bench        the benchmarks, each printing a ratio"
-	@echo "make docs         write the generated pages of docs/ anew"
+	@echo "make docs         write the generated pages of docs/ anew (docs/eras.md from a run)"
 	@echo "make clean        remove .venv and every cache"
 
 demo: $(VENV)/all.stamp
