@@ -97,7 +97,7 @@ class Ending:
 
 @define(eq=False)
 class Stage(Workshop):
-    """A workshop that has a tool for plain calls, too, which asks and ends as planned, and does nothing else."""
+    """A workshop that has a tool for plain calls, too: it asks and ends as planned, and does nothing else."""
 
     heard: list[Any] = field(factory=list)
     """What plain calls were answered."""

@@ -73,7 +73,7 @@ class Plan:
     last_ms: int = 1_000
     """From the last step to the end."""
     end: str = "complete"
-    """``"complete"``, ``"err"`` (as a tool errs), ``"fail"``, ``"stop"``, or ``"never"``, unless it is told to."""
+    """``"complete"``, ``"err"`` (as a tool errs), ``"fail"``, ``"stop"``, or ``"never"`` unless told to."""
     obeys: bool = True
     """Whether it stops when it is told to; otherwise it goes on."""
     poll_interval_ms: int = 1_000
