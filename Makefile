@@ -27,7 +27,7 @@ PIP := python -m pip --quiet --disable-pip-version-check install
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo         a real server, a real client, every message shown"
+	@echo "make demo         a real server, clients of both versions, every message shown"
 	@echo "make test         all tests, with the core's coverage"
 	@echo "make crash        a server killed 200 times: KILLS=, STORE=, SERVERS=, SEED= change that"
 	@echo "make check        ruff, mypy --strict, import-linter"

@@ -3,7 +3,7 @@
 It runs in an environment with PyPI ``mcp`` 1.x and knows nothing of this project::
 
     python -m tests.interop.sdk1_client http http://127.0.0.1:8000/mcp
-    python -m tests.interop.sdk1_client stdio mcp-tasks serve --stdio --legacy serve tests/interop/farm.py:server
+    python -m tests.interop.sdk1_client stdio COMMAND...     # that runs such a server on stdio
 
 It goes through every scenario against the server of ``farm.py`` and prints one JSON object: ``sdk``, the
 SDK's version, and ``outcomes``, what came of each scenario. ``npm_client.mjs`` has the same scenarios, and
