@@ -1,4 +1,4 @@
-"""Writes the pages of ``docs/`` that come from the code; a test fails when they are stale."""
+"""Writes the pages of ``docs/`` that come from the code, or a run of it; a test fails when they are stale."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from docs.eras import eras
 from docs.rules import SECTIONS
 from mcp_tasks_proto.errors import ERROR_TABLE
 from mcp_tasks_proto.lifecycle import render_mermaid, render_table
@@ -100,10 +101,12 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "errors.md": errors,
     "rules.md": rules,
 }
+RUN_PAGES: Final[Mapping[str, Callable[[], str]]] = {"eras.md": lambda: f"{NOTE}\n\n{eras()}"}
+"""Those that show what a run gave; it takes a while."""
 
 
 def main() -> None:
-    for name, page in PAGES.items():
+    for name, page in {**PAGES, **RUN_PAGES}.items():
         (DOCS / name).write_text(page(), encoding="utf-8")
         print(f"docs/{name}")
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mcp_tasks_proto.errors import ErrorObject
+from mcp_tasks_proto.legacy.translation import without_related_task
 from mcp_tasks_proto.legacy.vocabulary import RELATED_TASK
 from mcp_tasks_proto.requester.settings import RequesterSettings
 from mcp_tasks_proto.vocabulary import (
@@ -147,21 +148,12 @@ def ended_view(
     if result is None:
         assert error is not None
         return {**view, "status": "failed", "error": error.to_wire()}
-    payload = _without_related_task(result)
+    payload = without_related_task(result)
     if task.get("status") == "failed":
         if "content" not in payload and "structuredContent" not in payload:
             return view
         payload["isError"] = True
     return {**view, "status": "completed", "result": complete(payload)}
-
-
-def _without_related_task(members: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result or params without the note of whose task they are."""
-    kept = {name: value for name, value in members.items() if name != "_meta"}
-    given = members.get("_meta")
-    own = given if isinstance(given, Mapping) else {}
-    meta = {name: value for name, value in own.items() if name != RELATED_TASK}
-    return {**kept, "_meta": meta} if meta else kept
 
 
 # -- questions -----------------------------------------------------------------------------------------------
@@ -187,6 +179,6 @@ def asks_for_task(params: Mapping[str, Any]) -> bool:
 
 def question_in(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the input request that a request of a server's is."""
-    own = _without_related_task(params)
+    own = without_related_task(params)
     own.pop("task", None)
     return {"method": method, "params": own}

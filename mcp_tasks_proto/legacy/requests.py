@@ -17,8 +17,14 @@ from mcp_tasks_proto.legacy.translation import listed_tools
 from mcp_tasks_proto.legacy.waiting import Waiting
 from mcp_tasks_proto.server.reports import is_task_id
 from mcp_tasks_proto.settings import ServerSettings, TaskSupport
+from mcp_tasks_proto.vocabulary import LEGACY_VERSION, MODERN_VERSION
 
 __all__ = ["Requests"]
+
+ASK_FOR_ONE: Final = "it runs only as one"
+NONE_TO_BE_HAD: Final = (
+    f"it runs only as one, and clients of {LEGACY_VERSION} have none here; those of {MODERN_VERSION} may"
+)
 
 
 @define(eq=False, kw_only=True)
@@ -72,7 +78,8 @@ class Requests:
         support = self.support.get(name) if isinstance(name, str) else None
         if task is None or not request.caller.tasks:
             if support is TaskSupport.REQUIRED:
-                request.fail(method_not_found(f"tools/call of {name} without a task: it runs only as one"))
+                why = ASK_FOR_ONE if request.caller.tasks else NONE_TO_BE_HAD
+                request.fail(method_not_found(f"tools/call of {name} without a task: {why}"))
             else:
                 self._calls.begin(request)
             return

@@ -36,6 +36,7 @@ __all__ = [
     "modern_params",
     "plain_result",
     "with_related_task",
+    "without_related_task",
 ]
 
 Object = Mapping[str, Any]
@@ -162,6 +163,15 @@ def final_answer(view: Object) -> dict[str, Any] | ErrorObject:
 def with_related_task(message: Object, task_id: str) -> dict[str, Any]:
     """Return a result, or the params of a request, tied to a task."""
     return {**message, "_meta": {**message.get("_meta", {}), RELATED_TASK: {"taskId": task_id}}}
+
+
+def without_related_task(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result or params, of whatever peer, without the note of whose task they are."""
+    kept = {name: value for name, value in members.items() if name != "_meta"}
+    given = members.get("_meta")
+    own = given if isinstance(given, Mapping) else {}
+    meta = {name: value for name, value in own.items() if name != RELATED_TASK}
+    return {**kept, "_meta": meta} if meta else kept
 
 
 def expiry_ms(view: Object) -> int | None:

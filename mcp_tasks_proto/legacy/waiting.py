@@ -17,7 +17,7 @@ from mcp_tasks_proto.errors import ErrorCode, ErrorObject, internal_error, inval
 from mcp_tasks_proto.input_requests import check_response, missing_capabilities
 from mcp_tasks_proto.legacy.inner import Inner, InnerExchange
 from mcp_tasks_proto.legacy.sessions import ClientRequest
-from mcp_tasks_proto.legacy.translation import expiry_ms, final_answer, legacy_task
+from mcp_tasks_proto.legacy.translation import expiry_ms, final_answer, legacy_task, without_related_task
 from mcp_tasks_proto.legacy.vocabulary import TASK_STATUS
 from mcp_tasks_proto.lifecycle import TERMINAL
 from mcp_tasks_proto.timers import Timers
@@ -35,10 +35,10 @@ def answer_of(request: Mapping[str, Any], response: Response) -> Mapping[str, An
     """Return what a client's response to ``request`` means to whoever asked.
 
     An elicitation that the client cannot or will not show counts as cancelled; an error of any other kind is
-    one for the call itself.
+    one for the call itself. Whose task it is means nothing to who asked.
     """
     if response.error is None:
-        return response.result or {}
+        return without_related_task(response.result or {})
     return {"action": "cancel"} if request["method"] == "elicitation/create" else response.error
 
 

@@ -9,6 +9,7 @@ import pytest
 from mcp_tasks_proto import (
     CallAskedInput,
     CancelReason,
+    DeliverInput,
     ErrorObject,
     ExchangeClosed,
     InputVisibility,
@@ -341,6 +342,17 @@ def test_leg8_answers_reach_the_worker_once() -> None:
     client.respond(question, {"action": "decline"})
     delivered = [one for one in client.host.effects[before:] if type(one).__name__ == "DeliverInput"]
     assert len(delivered) == 1
+
+
+def test_leg8_an_answer_reaches_the_worker_without_saying_whose_it_is() -> None:
+    """What is left in it says no more than an answer of the modern era does."""
+    client, exchange = waiting()
+    client.host.give(asked("first", "name"))
+    (question,) = client.questions(exchange)
+    client.respond(question, {**ACCEPTED, "_meta": {**RELATED, "of": "the client's"}})
+    (delivered,) = client.host.of(DeliverInput)
+    (answer,) = delivered.answers
+    assert answer.response == {**ACCEPTED, "_meta": {"of": "the client's"}}
 
 
 def test_leg8_a_question_that_waits_is_asked_when_a_result_is_asked_for() -> None:
