@@ -457,7 +457,8 @@ class Driver:
         if channel is None:
             return
         message = parse_message(received.message) if isinstance(received, MessageReceived) else None
-        if isinstance(message, Notification):
+        shared = isinstance(received, MessageReceived) and received.connection is not None
+        if isinstance(message, Notification) or (shared and isinstance(message, Response)):
             channel.reply(None, http_status, headers)
         else:
             request_id = None if message is None or isinstance(message, Response) else message.id
