@@ -283,7 +283,7 @@ class Driver:
             message=message,
             connection=connection,
             http=http,
-            new_session=self._session_for(message) if http is not None and self._dual_era else None,
+            new_session=_session_for(message) if http is not None and self._dual_era else None,
         )
         self._let_in(received, facts)
         return exchange
@@ -301,11 +301,6 @@ class Driver:
             self.feed(received)
         else:
             self._admission.ask(received, facts)
-
-    def _session_for(self, message: Any) -> str | None:
-        """Return an id that nobody can guess, should the message open a session."""
-        opens = isinstance(message, dict) and message.get("method") == "initialize"
-        return secrets.token_urlsafe(24) if opens else None
 
     def closed(self, exchange: int) -> None:
         """The peer of this exchange is gone. Harmless after its reply."""
@@ -655,6 +650,12 @@ def _make_engine(server: Server, node: str | None) -> ServerEngine | DualEraServ
     if not server.serves_sessions:
         return ServerEngine(settings=settings, tools=tools, node=node)
     return DualEraServer(settings=settings, tools=tools, node=node, policy=LegacyPolicy(server.legacy))
+
+
+def _session_for(message: Any) -> str | None:
+    """Return an id that nobody can guess, should the message open a session (LEG.2)."""
+    opens = isinstance(message, dict) and message.get("method") == "initialize"
+    return secrets.token_urlsafe(24) if opens else None
 
 
 def _became_task(exchange: Hashable, offer: TaskOffer) -> CallBecameTask:

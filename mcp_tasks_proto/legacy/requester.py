@@ -198,7 +198,7 @@ class DualEraRequester:
         while (timer := self._timers.pop(self._now)) is not None:
             if not self._finder.timer(timer):
                 self._legacy.timer(timer)
-        self._run(passed)
+        self._inbox.append(passed)  # after what these have led to
 
     # -- effects ---------------------------------------------------------------------------------------------
 

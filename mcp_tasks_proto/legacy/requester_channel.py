@@ -334,7 +334,8 @@ class Channel:
 
     def timed_out(self, name: int) -> None:
         """What a message brings takes too long."""
-        self.out.append(StopRequest(name))
+        if self._pending[name].in_flight:
+            self.out.append(StopRequest(name))
         self.received(RequestFailed(name, "the server did not answer in time"))
 
     def inner_of(self, name: int) -> int | None:

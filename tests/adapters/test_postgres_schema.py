@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 from mcp_tasks_adapters.stores.postgres import schema as schema_module
+from mcp_tasks_adapters.stores.postgres.place import Place
+from mcp_tasks_adapters.stores.postgres.schema import prepare
 from mcp_tasks_adapters.stores.sealing import RecordKeys
 from mcp_tasks_adapters.storing import StoreError
 
@@ -17,6 +21,7 @@ from tests.adapters.postgres_server import PostgresServer, Schema
 from tests.adapters.store_harness import NOW, opened, record
 
 OLD, NEW = (bytes([number]) * 32 for number in (1, 2))
+AT_ONCE = 6
 SECRET = "the code word is heron"
 
 
@@ -50,6 +55,20 @@ def test_the_schema_of_another_program_is_refused_and_left_alone(schema: Schema)
     assert schema.run("SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace") == [
         ("diary",)
     ]
+
+
+def test_servers_that_start_at_once_make_it_together(postgres: PostgresServer) -> None:
+    """None takes what another is just making for that of another program."""
+    for schema in [postgres.new_schema() for _ in range(10)]:
+        place, together = Place.parse(schema.dsn, schema.name, timeout_s=30.0), Barrier(AT_ONCE)
+
+        def start(place: Place = place, together: Barrier = together) -> None:
+            together.wait()
+            prepare(place)
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for started in [pool.submit(start) for _ in range(AT_ONCE)]:
+                started.result()
 
 
 def test_a_name_that_has_to_be_quoted_is_the_one_that_is_meant(schema: Schema) -> None:

@@ -125,7 +125,7 @@ def break_off(data: st.DataObject, host: LegacyHost) -> None:
     number = in_flight(data, host)
     if number is not None:
         event = data.draw(st.sampled_from([None, "e1", "e2"]))
-        if not isinstance(host.in_flight[number], SendLegacy):
+        if not host.engine.http or not isinstance(host.in_flight[number], SendLegacy):
             event = None
         host.give(RequestFailed(number, "broken", data.draw(st.booleans()), last_event_id=event))
 

@@ -9,6 +9,7 @@ from collections import defaultdict
 from functools import partial
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -135,15 +136,12 @@ def check_customers(network: Network, customers: list[Customer]) -> None:
             assert not engine.concerns(customer.task_id), "nobody here runs it or waits for it"
 
 
-@settings(max_examples=200, deadline=None)
-@given(plans, fates, st.sampled_from([2, 3]))
-def test_every_acknowledged_task_is_done(plan: Grinding, story: list[Fate], size: int) -> None:
-    """Each question is asked under one key, answered once, and its answer reaches the run that ends it."""
-    network, mill, customers = played(plan, story, size=size)
+def check_done(network: Network, mill: Mill, customers: list[Customer]) -> None:
+    """Each question was asked under one key, answered once, and its answer reached the run that ended it."""
     check_records(network)
     check_customers(network, customers)
     assert all(times == 1 for times in mill.starts.values()), "a run is started once"
-    questions = plan.keys()
+    questions = mill.plan.keys()
     for task_id, versions in ended(network, customers).items():
         last, before = versions[-1], versions[-2]
         assert last.status is Status.COMPLETED
@@ -153,6 +151,42 @@ def test_every_acknowledged_task_is_done(plan: Grinding, story: list[Fate], size
     for customer in customers:
         assert customer.seen <= questions
         assert customer.task_id is None or customer.acknowledged <= questions
+
+
+THOROUGH = Grinding(
+    steps=(
+        (1, "ask twice"),
+        (90, "checkpoint"),
+        (1_500, "ask"),
+        (1, "progress"),
+        (1, "checkpoint"),
+        (6_000, "ask"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Fate(crash=Crash.BEFORE),
+        Fate(crash=Crash.AFTER),
+        Fate(sleep_ms=9_000),
+        Fate(fails=True),
+        Fate(delay_ms=5_000),
+    ],
+    ids=["crash before", "crash after", "sleep", "store fails", "delay"],
+)
+def test_life4_whatever_fails_once_between_any_two_effects(event: Fate) -> None:
+    """At each effect in turn, from the first to long after the last."""
+    for calm in range(190):
+        check_done(*played(THOROUGH, told([(calm, event)]), size=2))
+
+
+@settings(max_examples=200, deadline=None)
+@given(plans, fates, st.sampled_from([2, 3]))
+def test_every_acknowledged_task_is_done(plan: Grinding, story: list[Fate], size: int) -> None:
+    """LIFE.4, UPD.5, INP.1."""
+    check_done(*played(plan, story, size=size))
 
 
 @settings(max_examples=120, deadline=None)

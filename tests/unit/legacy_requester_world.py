@@ -74,7 +74,7 @@ class LegacyHost(RequesterHost):
 
     def _take(self, effect: DualEraEffect) -> None:
         if isinstance(effect, SendLegacy | SendRequest):
-            again = isinstance(effect, SendLegacy) and effect.session is not None
+            again = isinstance(effect, SendLegacy) and bool(effect.session or effect.last_event_id)
             assert effect.request not in self.in_flight, f"a request that is not in flight: {effect}"
             assert again or effect.request not in self._shared, f"a number of its own: {effect}"
             self._shared.add(effect.request)

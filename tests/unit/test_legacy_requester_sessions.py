@@ -504,6 +504,14 @@ def test_a_call_that_is_given_up_meanwhile_is_cancelled() -> None:
     at_rest(host)
 
 
+def test_what_takes_too_long_while_its_stream_is_broken_off() -> None:
+    host = legacy_host(CAPABILITIES, http=True, limits=RequesterLimits(request_timeout_ms=1_000))
+    host.call()
+    broken_off(host, "tools/list", "e1", retry_ms=5_000)
+    host.advance(1_000)
+    assert "tools/call" in host.flight()
+
+
 def test_what_breaks_after_its_session_is_lost() -> None:
     host = legacy_host()
     call, other = host.call(), host.ask("resources/list")

@@ -143,8 +143,8 @@ class ToolCall(Request):
         self.resumed = resumed
         """Whether this call became a task before, whose process is gone: return ``call.task(...)`` again.
 
-        The task keeps its times and its message, whatever is given there; nobody can be asked or told
-        anything before. A result, or an error, ends the task."""
+        The task keeps its times and its message, whatever is given there. What is asked before, the task
+        asks; a result, or an error, ends it. Nobody hears of progress, or reads what is logged."""
 
     @property
     def can_create_task(self) -> bool:

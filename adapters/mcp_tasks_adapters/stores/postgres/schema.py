@@ -258,9 +258,8 @@ def prepare(place: Place) -> None:
         with place.connect() as connection:
             place.set_up(connection)
             _check_server(connection, place)
-            if _version(connection, place) < len(STEPS):
-                with connection.transaction():
-                    _migrate(connection, place)
+            with connection.transaction():
+                _migrate(connection, place)
     except psycopg.Error as error:
         raise StoreError(f"{place} cannot be used: {what_is_wrong(error)}") from None
 
@@ -304,8 +303,9 @@ def _version(connection: psycopg.Connection, place: Place) -> int:
 def _migrate(connection: psycopg.Connection, place: Place) -> None:
     """Take the steps that are still to be taken; they are taken all or none."""
     connection.execute("SET LOCAL statement_timeout = 0")
+    # What is there is only looked at under the lock: another process may be making it at the moment.
     connection.execute(LOCK, (place.schema,))
-    version = _version(connection, place)  # another process may have been faster, and newer
+    version = _version(connection, place)
     if version == len(STEPS):
         return
     if version == 0:
