@@ -11,6 +11,7 @@ import pytest
 import trio
 from attrs import evolve
 from mcp_tasks_adapters import asyncio_h11, trio_h11
+from mcp_tasks_adapters.asyncio_h11.loop import AsyncioLoop
 from mcp_tasks_adapters.driver import Driver, RequestFacts
 from mcp_tasks_adapters.stores import MemoryStore
 from mcp_tasks_adapters.toolkit import ProtocolError, Server, TaskContext, TaskOffer, ToolCall, ToolError
@@ -359,6 +360,24 @@ async def _ask(driver: Driver, method: str, params: dict[str, Any]) -> Exchange:
     driver.receive(request(method, params), exchange, facts=RequestFacts(transport="http", headers={}))
     await _pause()
     return exchange
+
+
+def test_sec2_an_error_in_a_timer_is_logged_without_its_message(caplog: pytest.LogCaptureFixture) -> None:
+    """By asyncio it would be, and with it."""
+
+    def fail() -> None:
+        raise ValueError("secret")
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as group:
+            loop = AsyncioLoop(group, lambda: 1)
+            loop.start(fail)
+            loop.wake_at(0)
+            await _pause()
+
+    asyncio.run(main())
+    assert "ValueError" in caplog.text
+    assert "secret" not in caplog.text
 
 
 def test_a_cancellation_kept_from_somewhere_else_ends_nothing_else() -> None:
