@@ -37,8 +37,8 @@ class InputVisibility(Enum):
 class ToolDeclaration:
     """One tool, as the engine must know it.
 
-    Raises ``ValueError`` when the input schema carries an ``x-mcp-header`` annotation that the
-    specification forbids (HTTP.3).
+    Raises ``ValueError`` when the definition has another name or no input schema, and when that carries an
+    ``x-mcp-header`` annotation that the specification forbids (HTTP.3).
     """
 
     name: str
@@ -53,6 +53,12 @@ class ToolDeclaration:
     @header_parameters.default
     def _read_annotations(self) -> tuple[HeaderParameter, ...]:
         return header_parameters(self.definition.get("inputSchema", {}))
+
+    def __attrs_post_init__(self) -> None:
+        if self.definition.get("name") != self.name:
+            raise ValueError(f"tool {self.name}: its definition has another name, or none")
+        if not isinstance(self.definition.get("inputSchema"), Mapping):
+            raise ValueError(f"tool {self.name}: its definition has no inputSchema")
 
 
 @frozen(kw_only=True)

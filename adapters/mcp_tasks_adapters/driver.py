@@ -62,21 +62,26 @@ from mcp_tasks_proto.inputs import (
     CallReturned,
     ConnectionClosed,
     ExchangeClosed,
+    ExpiredFound,
     HttpHead,
     Input,
     LegacyInput,
+    Loaded,
+    LoadFailed,
     MessageReceived,
+    SaveConflict,
+    Saved,
+    SaveFailed,
+    SaveRefused,
     SessionEnded,
     ShutdownStarted,
     StreamReady,
     StreamRequested,
+    TasksListed,
     TimePassed,
     ToolsChanged,
-    WorkAskedInput,
-    WorkCheckpointed,
     WorkCompleted,
     WorkFailed,
-    WorkProgressed,
     WorkStopped,
 )
 from mcp_tasks_proto.legacy import DualEraServer, LegacyPolicy
@@ -97,6 +102,8 @@ __all__ = [
 
 LAST_WORDS_SECONDS: Final = 0.5
 """How long the answers of :meth:`Driver.stop_calls` may take to leave."""
+
+UNKEPT: Final = internal_error("the worker's result cannot be kept")
 
 _log = logging.getLogger("mcp_tasks_adapters")
 
@@ -399,19 +406,33 @@ class Driver:
                 failed = internal_error("the request could not be handled")
                 self._refuse(fact, failed, failed.http_status)
                 self.feed(ExchangeClosed(fact.exchange))
+            case CallFailed() | StreamReady():
+                self._give_up(fact.exchange)
             case CallReturned() | CallAskedInput() | CallBecameTask():
                 self._drop_call(fact.exchange)
                 failed = internal_error("the handler's answer cannot be sent")
                 self.feed(CallFailed(fact.exchange, failed))
-            case WorkCompleted() | WorkFailed():
-                failed = internal_error("the worker's result cannot be kept")
+            case WorkCompleted() | WorkFailed() | WorkStopped() if getattr(fact, "error", None) != UNKEPT:
                 self.feed(
                     WorkFailed(
-                        task_id=fact.task_id, token=fact.token, error=failed, resumption=fact.resumption
+                        task_id=fact.task_id, token=fact.token, error=UNKEPT, resumption=fact.resumption
                     )
                 )
-            case WorkProgressed() | WorkCheckpointed() | WorkAskedInput() if isinstance(fact.token, Report):
-                fact.token.settle("the engine cannot take it")
+            case Loaded() | ExpiredFound() | TasksListed():
+                self.feed(LoadFailed(fact.token))
+            case Saved() | SaveConflict() | SaveRefused():
+                self.feed(SaveFailed(fact.token))
+            case _ if isinstance(report := getattr(fact, "token", None), Report):
+                report.settle("the engine cannot take it")
+
+    def _give_up(self, exchange: Hashable) -> None:
+        """End an exchange that the engine can make nothing of any more."""
+        self._drop_call(exchange)
+        channel = self._channels.pop(exchange, None)
+        if channel is not None:
+            failed = internal_error("the request could not be handled")
+            channel.reply(error_message(None, failed), failed.http_status)
+        self.feed(ExchangeClosed(exchange))
 
     # -- to the peer ---------------------------------------------------------------------------------------
 
@@ -452,7 +473,8 @@ class Driver:
         if channel is None:
             return
         message = parse_message(received.message) if isinstance(received, MessageReceived) else None
-        if isinstance(message, Notification):
+        shared = isinstance(received, MessageReceived) and received.connection is not None
+        if isinstance(message, Notification) or (shared and isinstance(message, Response)):
             channel.reply(None, http_status, headers)
         else:
             request_id = None if message is None or isinstance(message, Response) else message.id

@@ -35,6 +35,8 @@ __all__ = [
 Headers = tuple[tuple[str, str], ...]
 """Response headers: names in lower case, and values."""
 
+EVERY_ADDRESS: Final = frozenset({"", "0.0.0.0", "::"})
+
 OTHER_FILES: Final = 64
 """Files that a server needs beside those of its connections: its store's, its tools'."""
 
@@ -85,15 +87,24 @@ def over_limit(limit: str) -> ErrorObject:
 
 
 def endpoint_policy(
-    path: str, allowed_hosts: Collection[str], allowed_origins: Collection[str], *, sessions: bool
+    path: str,
+    allowed_hosts: Collection[str],
+    allowed_origins: Collection[str],
+    *,
+    sessions: bool,
+    bound: str = "",
 ) -> EndpointPolicy:
     """Return the policy that allows these hosts and origins beside this machine's own; ``*`` allows any.
 
-    ``sessions``: whether clients of 2025-11-25 are served.
+    ``sessions``: whether clients of 2025-11-25 are served. ``bound``: the name or address that the server
+    listens on. It may be called by it; one that listens on every address has no name of its own.
     """
+    own = LOOPBACK_HOSTS
+    if bound not in EVERY_ADDRESS:
+        own |= {f"[{bound}]:*".lower() if ":" in bound else f"{bound}:*".lower()}
     return EndpointPolicy(
         path=path,
-        allowed_hosts=_with(allowed_hosts, LOOPBACK_HOSTS),
+        allowed_hosts=_with(allowed_hosts, own),
         allowed_origins=_with(allowed_origins, LOOPBACK_ORIGINS),
         sessions=sessions,
     )

@@ -198,8 +198,10 @@ class ServerEngine:
             self._out.append(Reply(received.exchange, None, 202))
         elif isinstance(message, Malformed):
             self._refuse(received, message.id, message.error)
-        else:
+        elif received.connection is None:
             self._refuse(received, None, invalid_request("a server takes no responses"))
+        else:  # two who answer each other's answers never end
+            self._out.append(Reply(received.exchange, None, 202))
 
     def _request_received(self, received: MessageReceived, request: Request) -> None:
         key, limits = received.exchange, self.settings.limits

@@ -524,5 +524,6 @@ def _apply(record: TaskRecord, trigger: Trigger, now: int, **changes: Any) -> Ta
     if verdict is IGNORE:
         return None
     if isinstance(verdict, Goto):
-        changes["status"] = verdict.status
+        # First, for whoever looks whether the view changes: it says so by itself.
+        changes = {"status": verdict.status, **changes}
     return record.changed(now, **changes)

@@ -159,7 +159,9 @@ class Tasks:
 
     def loaded(self, token: Hashable, record: TaskRecord | None) -> None:
         """The store answered a ``Load``."""
-        self._decide(self._loading(token), record)
+        question = self._loading(token)
+        self._decide(question, record)
+        del self._questions[token]
 
     def saved(self, token: Hashable) -> None:
         """The store carried out a ``Save`` or ``Delete``."""
@@ -185,7 +187,9 @@ class Tasks:
         if self._sweeping.looks(token):
             self._sweeping.failed(self.now + LAST_RETRY_MS)
         else:
-            self._failed(self._loading(token), STORE_DOWN)
+            question = self._loading(token)
+            del self._questions[token]
+            self._failed(question, STORE_DOWN)
 
     def save_failed(self, token: Hashable) -> None:
         """The store could not carry out a ``Save`` or ``Delete``."""
@@ -275,7 +279,6 @@ class Tasks:
         question = self._questions.get(token)
         if question is None or question.decision is not None:
             raise LocalProtocolError("Loaded and LoadFailed carry the token of an outstanding Load")
-        del self._questions[token]
         return question
 
     def _written(self, token: Hashable) -> tuple[_Question, Decision]:

@@ -352,7 +352,7 @@ def header_parameters(input_schema: Any) -> tuple[HeaderParameter, ...]:
     taken: set[str] = set()
     for parameter in found:
         if parameter.key in taken:
-            raise ValueError(f"{_ANNOTATION}: two parameters have the header {parameter.header}")
+            raise ValueError(f"{_ANNOTATION}: {_place(parameter.path)} has the header of another parameter")
         taken.add(parameter.key)
     return tuple(found)
 
@@ -380,19 +380,24 @@ def _walk_schema(schema: Any, path: tuple[str, ...] | None, depth: int, found: l
 
 
 def _read_annotation(schema: Mapping[str, Any], path: tuple[str, ...] | None) -> HeaderParameter:
+    if not path:
+        raise ValueError(f"{_ANNOTATION} must be on a property reached through properties alone")
     name = schema[_ANNOTATION]
     if not isinstance(name, str) or not _TOKEN.fullmatch(name):
-        raise ValueError(f"{_ANNOTATION} must be a header token, not {name!r}")
-    if not path:
-        raise ValueError(f"{_ANNOTATION} {name!r} must be on a property reached through properties alone")
+        raise ValueError(f"{_ANNOTATION} must be a header token ({_place(path)})")
     kind = schema.get("type")
     if isinstance(kind, (list, tuple)):
         # A parameter that may also be null is still a primitive one; null has no header.
         others = [one for one in kind if one != "null"]
         kind = others[0] if len(others) == 1 else None
     if kind not in _MIRRORED_TYPES:
-        raise ValueError(f"{_ANNOTATION} {name!r} must be on a string, an integer or a boolean")
+        raise ValueError(f"{_ANNOTATION} must be on a string, an integer or a boolean ({_place(path)})")
     return HeaderParameter(header=f"Mcp-Param-{name}", path=path, type=kind)
+
+
+def _place(path: tuple[str, ...]) -> str:
+    """Name a parameter; what its schema says stays out of error texts (SEC.2)."""
+    return f"parameter {'.'.join(path)}"
 
 
 def check_parameter_headers(

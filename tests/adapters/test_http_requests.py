@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from mcp_tasks_adapters.http_endpoint import endpoint_url
+from mcp_tasks_adapters.http_endpoint import HttpEndpoint, endpoint_policy, endpoint_url
 from mcp_tasks_adapters.toolkit import Limits
 
+from mcp_tasks_proto.wire.http import LOOPBACK_HOSTS
 from tests.adapters.http_harness import (
     LOOPS,
     Client,
@@ -536,6 +538,53 @@ def test_a_star_allows_every_host_and_origin(loop: str) -> None:
         headers = [*mcp_headers(call("echo"))[1:], ("Content-Length", str(len(body)))]
         client.send(raw(body, [("Host", "anywhere"), ("Origin", "https://anyone"), *headers]))
         assert client.response().status == 200
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_server_may_be_called_by_the_address_it_listens_on(loop: str) -> None:
+    with running(loop, host="127.0.0.2") as server:
+        body = json.dumps(call("echo", text="x")).encode()
+        headers = [*mcp_headers(call("echo"))[1:], ("Content-Length", str(len(body)))]
+        for name, status in ((f"127.0.0.2:{server.port}", 200), ("127.0.0.3", 403)):
+            connection = socket.create_connection(("127.0.0.2", server.port), timeout=10)
+            with connection, connection.makefile("rb") as reader:
+                connection.sendall(raw(body, [("Host", name), *headers]))
+                assert reader.readline().split()[1] == str(status).encode()
+
+
+@pytest.mark.parametrize(
+    ("bound", "allowed"),
+    [
+        ("Farm.example", "farm.example:*"),
+        ("::1", "[::1]:*"),
+        ("2001:db8::1", "[2001:db8::1]:*"),
+        ("0.0.0.0", None),
+        ("::", None),
+        ("", None),
+    ],
+)
+def test_a_server_that_listens_everywhere_has_no_name_of_its_own(bound: str, allowed: str | None) -> None:
+    policy = endpoint_policy("/mcp", ["other.example"], (), sessions=False, bound=bound)
+    own = {allowed} if allowed else set()
+    assert policy.allowed_hosts == LOOPBACK_HOSTS | {"other.example"} | own
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_sec2_an_error_of_the_server_itself_ends_one_connection_and_is_logged_without_its_message(
+    loop: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ValueError("the secret that a peer sent")
+
+    with running(loop) as server, server.connect() as other:
+        with monkeypatch.context() as patch, server.connect() as client:
+            patch.setattr(HttpEndpoint, "receive", fail)
+            client.send(post(call("echo", text="x")))
+            assert client.at_end()
+        other.send(post(call("echo", text="x")))
+        assert other.response().status == 200
+    assert "ValueError" in caplog.text
+    assert "secret" not in caplog.text
 
 
 @pytest.mark.parametrize("loop", LOOPS)

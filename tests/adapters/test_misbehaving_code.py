@@ -9,13 +9,24 @@ from typing import Any
 
 import pytest
 import trio
+from attrs import evolve
 from mcp_tasks_adapters import asyncio_h11, trio_h11
+from mcp_tasks_adapters.asyncio_h11.loop import AsyncioLoop
 from mcp_tasks_adapters.driver import Driver, RequestFacts
+from mcp_tasks_adapters.stores import MemoryStore
 from mcp_tasks_adapters.toolkit import ProtocolError, Server, TaskContext, TaskOffer, ToolCall, ToolError
 from mcp_tasks_adapters.toolkit.values import DEPTH, wire_value
 
 from mcp_tasks_proto.errors import ErrorObject
-from mcp_tasks_proto.inputs import TtlChanged, WorkCompleted, WorkFailed
+from mcp_tasks_proto.inputs import (
+    CallFailed,
+    Loaded,
+    StreamReady,
+    TtlChanged,
+    WorkCompleted,
+    WorkFailed,
+    WorkStopped,
+)
 from mcp_tasks_proto.testing import request
 from tests.adapters.driver_harness import (
     Exchange,
@@ -231,6 +242,87 @@ async def test_work_whose_end_the_engine_cannot_take_has_failed(world: World) ->
     driver.stop_work()
 
 
+class Faulty:
+    """An engine with a fault: it takes no fact of one kind."""
+
+    def __init__(self, engine: Any, fault: type) -> None:
+        self._engine = engine
+        self._fault = fault
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def handle(self, fact: Any, *, now: int) -> Any:
+        if type(fact) is self._fault:
+            raise RuntimeError("secret")
+        return self._engine.handle(fact, now=now)
+
+
+def break_engine(world: World, fault: type) -> None:
+    world.driver._engine = Faulty(world.driver._engine, fault)  # type: ignore[assignment]
+
+
+@on_both_loops
+async def test_nobody_waits_for_an_answer_that_the_engine_does_not_take(world: World) -> None:
+    async def handler(call: ToolCall) -> str:
+        raise ProtocolError(-32000, "no")
+
+    driver = world.serve(served(handler))
+    break_engine(world, CallFailed)
+    with logged() as lines:
+        assert (await world.call("tool")).error["code"] == -32603
+    assert len(lines) == 1
+    assert "secret" not in lines[0]
+    assert leftovers(driver) == {}
+
+
+@on_both_loops
+async def test_a_stream_that_cannot_go_on_ends(world: World) -> None:
+    async def handler(call: ToolCall) -> str:
+        return "done"
+
+    driver = world.serve(served(handler))
+    break_engine(world, StreamReady)
+    stream = await world.ask("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    assert stream.error["code"] == -32603
+    assert leftovers(driver) == {}
+
+
+@on_both_loops
+async def test_work_whose_stop_the_engine_cannot_take_has_failed(world: World) -> None:
+    async def run(task: TaskContext) -> str:
+        await world.loop.event().wait()
+        return "never"
+
+    world.serve(working(run))
+    task_id = await world.create("tool")
+    break_engine(world, WorkStopped)
+    await world.cancel(task_id)
+    assert (await world.get(task_id))["status"] == "failed"
+
+
+@on_both_loops
+async def test_a_record_that_nobody_can_read_is_an_error_to_who_asks(world: World) -> None:
+    """A store may hold what was not written by an engine."""
+
+    class Rotten(MemoryStore):
+        def submit(self, effect: Any, answer: Any) -> None:
+            def rot(told: Any) -> None:
+                if isinstance(told, Loaded) and told.record is not None:
+                    told = Loaded(told.token, evolve(told.record, created_at_ms=2**62, ttl_ms=None))
+                answer(told)
+
+            super().submit(effect, rot)
+
+    async def run(task: TaskContext) -> str:
+        return "done"
+
+    world.serve(working(run), Rotten())
+    task_id = await world.create("tool")
+    asked = await world.ask("tasks/get", {"taskId": task_id})
+    assert (asked.error["code"], asked.error["data"]) == (-32603, {"reason": "store_unavailable"})
+
+
 # -- the loops themselves ------------------------------------------------------------------------------------
 
 
@@ -268,6 +360,24 @@ async def _ask(driver: Driver, method: str, params: dict[str, Any]) -> Exchange:
     driver.receive(request(method, params), exchange, facts=RequestFacts(transport="http", headers={}))
     await _pause()
     return exchange
+
+
+def test_sec2_an_error_in_a_timer_is_logged_without_its_message(caplog: pytest.LogCaptureFixture) -> None:
+    """By asyncio it would be, and with it."""
+
+    def fail() -> None:
+        raise ValueError("secret")
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as group:
+            loop = AsyncioLoop(group, lambda: 1)
+            loop.start(fail)
+            loop.wake_at(0)
+            await _pause()
+
+    asyncio.run(main())
+    assert "ValueError" in caplog.text
+    assert "secret" not in caplog.text
 
 
 def test_a_cancellation_kept_from_somewhere_else_ends_nothing_else() -> None:

@@ -39,7 +39,10 @@ def busy_day() -> ServerHost:
         limits=Limits(ttl_ms=60_000, cancel_grace_ms=500),
     )
     tools = [
-        ToolDeclaration(name=f"tool-{support.value}", definition={}, task=support) for support in TaskSupport
+        ToolDeclaration(
+            name=(name := f"tool-{support.value}"), definition={"name": name, "inputSchema": {}}, task=support
+        )
+        for support in TaskSupport
     ]
     host = ServerHost(engine=ServerEngine(settings=settings, tools=tools))
     host.ask("server/discover")

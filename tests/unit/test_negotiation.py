@@ -126,10 +126,11 @@ def decide(
 REGIONAL = ToolDeclaration(
     name="regional",
     definition={
+        "name": "regional",
         "inputSchema": {
             "type": "object",
             "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
-        }
+        },
     },
     task=TOOLS[1].task,
 )

@@ -75,7 +75,7 @@ def test_a_foreign_cursor_is_invalid(cursor: Any) -> None:
 
 def test_the_set_of_tools_may_change() -> None:
     host = make_host()
-    host.give(ToolsChanged((ToolDeclaration(name="new", definition={"name": "new"}),)))
+    host.give(ToolsChanged((ToolDeclaration(name="new", definition={"name": "new", "inputSchema": {}}),)))
     assert [tool["name"] for tool in result(host.ask("tools/list"))["tools"]] == ["new"]
     gone = host.ask("tools/call", {"name": "optional"})
     assert error(gone)["code"] == ErrorCode.INVALID_PARAMS

@@ -90,6 +90,14 @@ def test_wire1_a_server_takes_no_responses() -> None:
     assert error(reply.message)["code"] == ErrorCode.INVALID_REQUEST
 
 
+@pytest.mark.parametrize("said", [{"id": 1, "result": {}}, {"error": {"code": -32600, "message": "what?"}}])
+def test_wire1_a_response_on_a_shared_channel_gets_no_answer(said: dict[str, Any]) -> None:
+    """The answer would be a response again: two such peers would keep each other busy for ever."""
+    host = make_host()
+    exchange = host.send({"jsonrpc": "2.0", **said}, connection="stdio")
+    assert host.of(Reply) == [Reply(exchange, None, 202)]
+
+
 # -- ids (WIRE.3) ----------------------------------------------------------------------------------
 
 

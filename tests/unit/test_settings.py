@@ -43,16 +43,27 @@ def test_other_extensions_are_the_hosts_own() -> None:
 
 
 def test_a_tool_may_become_a_task_unless_it_says_otherwise() -> None:
-    assert ToolDeclaration(name="render", definition={}).task is TaskSupport.OPTIONAL
+    assert (
+        ToolDeclaration(name="render", definition={"name": "render", "inputSchema": {}}).task
+        is TaskSupport.OPTIONAL
+    )
 
 
 def test_a_tool_knows_its_header_parameters() -> None:
     schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
-    tool = ToolDeclaration(name="render", definition={"inputSchema": schema})
+    tool = ToolDeclaration(name="render", definition={"name": "render", "inputSchema": schema})
     assert [parameter.header for parameter in tool.header_parameters] == ["Mcp-Param-Region"]
 
 
 def test_a_forbidden_annotation_is_refused() -> None:
     schema = {"type": "object", "properties": {"region": {"type": "object", "x-mcp-header": "Region"}}}
     with pytest.raises(ValueError, match="x-mcp-header"):
-        ToolDeclaration(name="render", definition={"inputSchema": schema})
+        ToolDeclaration(name="render", definition={"name": "render", "inputSchema": schema})
+
+
+@pytest.mark.parametrize(
+    "definition", [{}, {"name": "paint"}, {"name": "render"}, {"name": "render", "inputSchema": None}]
+)
+def test_a_tool_is_listed_as_it_is_called_and_with_its_arguments(definition: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="tool render: its definition has"):
+        ToolDeclaration(name="render", definition=definition)

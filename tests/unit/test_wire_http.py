@@ -638,8 +638,22 @@ def test_a_parameter_that_may_be_null_is_a_primitive_one() -> None:
 )
 def test_a_name_must_be_a_header_token(name: Any) -> None:
     """HTTP.3."""
-    with pytest.raises(ValueError, match="must be a header token"):
+    with pytest.raises(ValueError, match=r"must be a header token \(parameter value\)"):
         header_parameters(schema(value=mirrored(name)))
+
+
+def test_sec2_what_a_schema_says_is_not_repeated() -> None:
+    """The text reaches logs, and whoever asks a client why a call failed."""
+    token = "Secret-0123"
+    for broken in (
+        schema(a=mirrored(f"{token} ")),
+        schema(a=mirrored(token, "array")),
+        schema(a=mirrored(token), b=mirrored(token)),
+        {"not": mirrored(token)},
+    ):
+        with pytest.raises(ValueError, match="x-mcp-header") as caught:
+            header_parameters(broken)
+        assert token not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -657,7 +671,7 @@ def test_a_type_must_be_stated() -> None:
 
 @pytest.mark.parametrize(("one", "other"), [("Region", "Region"), ("MyField", "myfield")])
 def test_names_are_unique_in_any_case(one: str, other: str) -> None:
-    with pytest.raises(ValueError, match="two parameters have the header"):
+    with pytest.raises(ValueError, match="has the header of another parameter"):
         header_parameters(schema(a=mirrored(one), b={"type": "object", "properties": {"c": mirrored(other)}}))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from math import inf
@@ -12,8 +13,12 @@ from mcp_tasks_adapters.driver import Driver, Job, Store
 from mcp_tasks_adapters.stores import MemoryStore
 from mcp_tasks_adapters.storing import SETTLE_MS
 from mcp_tasks_adapters.toolkit import Server
+from mcp_tasks_adapters.toolkit.outcomes import describe
 
 __all__ = ["Alarm", "AsyncioLoop", "AsyncioThread", "open_driver"]
+
+
+logger = logging.getLogger("mcp_tasks_adapters")
 
 
 class Alarm:
@@ -103,7 +108,11 @@ class AsyncioLoop(AsyncioThread):
     def _ring(self) -> float:
         if self._due_ms is not None and self.now_ms() >= self._due_ms:
             self._due_ms = None
-            self._wake()
+            try:
+                self._wake()
+            except Exception as error:
+                # asyncio would log it with its message, which may hold what a peer sent.
+                logger.error("what was due could not be done: %s", describe(error))
         return self._next()
 
     def _next(self) -> float:

@@ -7,9 +7,10 @@ no task exists but those of the tools.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection
 from contextlib import closing, suppress
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from mcp_tasks_adapters.asyncio_h11.loop import Alarm, open_driver
 from mcp_tasks_adapters.clock import unix_ms
@@ -23,10 +24,13 @@ from mcp_tasks_adapters.http_endpoint import (
     most_connections,
 )
 from mcp_tasks_adapters.toolkit import Server
+from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.wire.http import EndpointPolicy
 
 __all__ = ["HttpServer", "serve_http"]
+
+logger = logging.getLogger("mcp_tasks_adapters")
 
 ACCEPTED_AT_ONCE: Final = OTHER_FILES // 2
 """So many connections asyncio accepts before it lets us turn one away; there must be files for them."""
@@ -47,15 +51,17 @@ async def serve_http(
 
     Once it accepts connections, ``ready`` is called with the endpoint's URL. Port 0 takes a free one. Without
     a ``store``, tasks are kept in memory. ``Host`` and ``Origin`` headers must name this machine
-    (``localhost`` or a loopback address) or one of ``allowed_hosts`` and ``allowed_origins`` (HTTP.1), where
-    ``example.com:*`` stands for every port, and ``*`` for everything.
+    (``localhost``, a loopback address, or ``host``) or one of ``allowed_hosts`` and ``allowed_origins``
+    (HTTP.1), where ``example.com:*`` stands for every port, and ``*`` for everything.
 
     When cancelled it accepts no more, ends listen streams with their result (SUB.4), and gives requests that
     are being answered ``Limits.shutdown_grace_ms``. Then connections are closed and workers cancelled, and
     when this returns nothing of it is left; a second cancellation cuts the waiting short. Raises ``OSError``
     when it cannot listen.
     """
-    policy = endpoint_policy(path, allowed_hosts, allowed_origins, sessions=server.serves_sessions)
+    policy = endpoint_policy(
+        path, allowed_hosts, allowed_origins, sessions=server.serves_sessions, bound=host
+    )
     http: HttpServer
     listener = await asyncio.get_running_loop().create_server(
         lambda: http.protocol(),
@@ -193,9 +199,7 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take in bytes."""
-        now = self._loop.time()
-        self._http.receive(data, now)
-        self._flush(now)
+        self._guard(self._receive, data)
 
     def eof_received(self) -> bool:
         """Take in the end of the peer's side; the connection's own side stays open for now."""
@@ -209,33 +213,60 @@ class _Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Note that what was written has left."""
         self._blocked = False
-        now = self._loop.time()
-        self._http.written(now)
-        self._flush(now)
+        self._guard(self._written)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
         self._alarm.close()
-        self._http.lost()
+        self._guard(self._http.lost)
         self._server._leave(self)
 
     # -- what the server says ------------------------------------------------------------------------------
 
     def stop(self) -> None:
         """Take no further request."""
+        self._guard(self._stop)
+
+    def abort(self) -> None:
+        """Close it now."""
+        self._guard(self._http.lost)
+        self._transport.abort()
+
+    # -- what comes of it, and what if it fails ------------------------------------------------------------
+
+    def _guard(self, action: Callable[..., None], *arguments: Any) -> None:
+        """Do what a callback asks for. asyncio would log an error with its message, and go on as before."""
+        try:
+            action(*arguments)
+        except Exception as error:
+            # Without its message, which may hold what a peer sent.
+            logger.error("a connection was closed because of an error in this server: %s", describe(error))
+            self._transport.abort()
+
+    def _receive(self, data: bytes) -> None:
+        now = self._loop.time()
+        self._http.receive(data, now)
+        self._flush(now)
+
+    def _written(self) -> None:
+        now = self._loop.time()
+        self._http.written(now)
+        self._flush(now)
+
+    def _stop(self) -> None:
         now = self._loop.time()
         self._http.stop(now)
         self._flush(now)
 
-    def abort(self) -> None:
-        """Close it now."""
-        self._http.lost()
-        self._transport.abort()
+    def _time_passed(self) -> None:
+        now = self._loop.time()
+        self._http.time_passed(now)
+        self._flush(now)
 
     # -- what the connection wants -------------------------------------------------------------------------
 
     def _flush_now(self) -> None:
-        self._flush(self._loop.time())
+        self._guard(self._flush, self._loop.time())
 
     def _flush(self, now: float) -> None:
         """Write, one answer at a time so that others get their turn; then do what else is wanted."""
@@ -265,9 +296,7 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
 
     def _ring(self) -> float:
-        now = self._loop.time()
-        self._http.time_passed(now)
-        self._flush(now)
+        self._guard(self._time_passed)
         return self._http.deadline
 
 

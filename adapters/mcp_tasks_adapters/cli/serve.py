@@ -18,7 +18,6 @@ from mcp_tasks_adapters.toolkit import Server
 __all__ = ["LOOPS", "Endpoint", "ServeError", "prepare", "run_http", "run_stdio"]
 
 LOOPS: Final = ("trio", "asyncio")
-EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})
 
 Serve = Callable[[], Awaitable[None]]
 
@@ -79,7 +78,7 @@ def run_http(server: Server, endpoint: Endpoint, *, loop: str, chosen: ChosenSto
             port=endpoint.port,
             path=endpoint.path,
             store=chosen.store,
-            allowed_hosts=_hosts(endpoint),
+            allowed_hosts=endpoint.allowed_hosts,
             allowed_origins=endpoint.allowed_origins,
             ready=ready,
         )
@@ -104,14 +103,6 @@ def run_stdio(server: Server, *, loop: str, chosen: ChosenStore) -> None:
 def _say(notice: str | None) -> None:
     if notice is not None:
         print(notice, file=sys.stderr, flush=True)
-
-
-def _hosts(endpoint: Endpoint) -> Sequence[str]:
-    """A server that listens on a name or address may be called by it; one that listens on all has no name."""
-    if endpoint.host in EVERY_ADDRESS:
-        return endpoint.allowed_hosts
-    name = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
-    return [*endpoint.allowed_hosts, f"{name}:*"]
 
 
 def _reason(error: OSError) -> str:

@@ -185,5 +185,6 @@ def _printable(text: str) -> str:
 
 def describe(error: BaseException) -> str:
     """Return an exception's type and where it came from. Its message may hold payloads, so it is left out."""
+    error = _unwrapped(error)
     places = (f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__))
     return " <- ".join([type(error).__name__, *reversed(list(places))])

@@ -43,14 +43,16 @@ async def serve_http(
 
     Once it accepts connections, ``ready`` is called with its URL, which ``nursery.start`` returns as well.
     Port 0 takes a free one. Without a ``store``, tasks are kept in memory. ``Host`` and ``Origin`` headers
-    must name this machine (``localhost`` or a loopback address) or one of ``allowed_hosts`` and
+    must name this machine (``localhost``, a loopback address, or ``host``) or one of ``allowed_hosts`` and
     ``allowed_origins`` (HTTP.1), where ``example.com:*`` stands for every port, and ``*`` for everything.
 
     When cancelled it accepts no more, ends listen streams with their result (SUB.4), and gives requests that
     are being answered ``Limits.shutdown_grace_ms``. Then connections are closed and workers cancelled, and
     when this returns nothing of it is left. Raises ``OSError`` when it cannot listen.
     """
-    policy = endpoint_policy(path, allowed_hosts, allowed_origins, sessions=server.serves_sessions)
+    policy = endpoint_policy(
+        path, allowed_hosts, allowed_origins, sessions=server.serves_sessions, bound=host
+    )
     async with (
         _listening(host, port) as listeners,
         told_when_cancelled() as cancelled,

@@ -141,7 +141,8 @@ class _Stage:
             name = words.word("its name")
             support = TaskSupport(words.word("whether its calls become tasks"))
             resumable = words.follows("resumable")
-            tool = ToolDeclaration(name=name, definition={"name": name}, task=support, resumable=resumable)
+            definition = {"name": name, "inputSchema": {"type": "object"}}
+            tool = ToolDeclaration(name=name, definition=definition, task=support, resumable=resumable)
             self._tools.append(tool)
         elif what == "node":
             self._node = words.word("its name")
