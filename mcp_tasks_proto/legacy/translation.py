@@ -189,9 +189,10 @@ def modern_capabilities(declared: Object) -> dict[str, Any]:
     """Return what a client declared in ``initialize``, as a modern request may declare it.
 
     Without the extension, which counts for nothing here (LEG.1), and without this era's own ``tasks``.
+    This era does not know ``extensions``, so whatever else stands there declares nothing.
     """
-    capabilities = {name: value for name, value in declared.items() if name != "tasks"}
-    extensions = capabilities.get("extensions")
+    capabilities = {name: value for name, value in declared.items() if name not in ("tasks", "extensions")}
+    extensions = declared.get("extensions")
     if isinstance(extensions, Mapping):
         others = {name: value for name, value in extensions.items() if name != TASKS_EXTENSION}
         capabilities["extensions"] = others

@@ -657,3 +657,11 @@ def test_ttl1_a_task_that_another_node_removed_is_unknown_when_its_time_has_come
     client.host.give(RecordRemoved(TASK))
     client.host.advance(3_600_000)
     assert client.error(exchange) == UNKNOWN
+
+
+@pytest.mark.parametrize("extensions", [[1], 5, "x", None, True])
+def test_leg1_extensions_that_are_none_disturb_nobody(extensions: object) -> None:
+    client = opened(make_dual(), capabilities={"extensions": extensions})
+    assert created(client)["status"] == "working"
+    completed(client)
+    assert client.ask("tasks/get", {"taskId": TASK})["status"] == "completed"
