@@ -38,8 +38,8 @@ from mcp_tasks_proto import (
     ToolDeclaration,
 )
 from mcp_tasks_proto.inputs import LegacyInput
-from mcp_tasks_proto.legacy import DualEraServer, LegacyPolicy
-from mcp_tasks_proto.legacy.requester_messages import Era, SendLegacy, ServerAsked, StreamOpened
+from mcp_tasks_proto.legacy.messages import Era, SendLegacy, ServerAsked, StreamOpened
+from mcp_tasks_proto.legacy.server import DualEraServer, LegacyPolicy
 from mcp_tasks_proto.requester import (
     AnswerGiven,
     HttpReply,

@@ -22,7 +22,7 @@ from mcp_tasks_proto import (
     ToolDeclaration,
     ToolsChanged,
 )
-from mcp_tasks_proto.legacy import LegacyPolicy
+from mcp_tasks_proto.legacy.server import LegacyPolicy
 from mcp_tasks_proto.testing import request
 from tests.unit.legacy_world import OTHER_SESSION, LegacyClient, call, created, make_dual, opened, started
 from tests.unit.world import DONE, TASK, error, head, listen, result, view, working

@@ -19,7 +19,7 @@ from mcp_tasks_proto.errors import (
     limit_reached,
     unknown_task,
 )
-from mcp_tasks_proto.legacy.reading import at, with_related_task
+from mcp_tasks_proto.legacy.requester.reading import at, with_related_task
 from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.requester.settings import RequesterLimits

@@ -9,15 +9,15 @@ from typing import Any
 from attrs import define, evolve, field
 
 from mcp_tasks_proto.errors import method_not_found
-from mcp_tasks_proto.legacy.reading import complete, create_result, discover_result, legacy_params
-from mcp_tasks_proto.legacy.receiver import Receiver
-from mcp_tasks_proto.legacy.requester_asked import Reception
-from mcp_tasks_proto.legacy.requester_calls import PlainCalls
-from mcp_tasks_proto.legacy.requester_channel import Answer, Channel
-from mcp_tasks_proto.legacy.requester_messages import ServerAsked
-from mcp_tasks_proto.legacy.requester_stream import OPENING, STREAM, ServerStream
-from mcp_tasks_proto.legacy.requester_tasks import FollowedTasks
-from mcp_tasks_proto.legacy.requester_tools import TaskTools
+from mcp_tasks_proto.legacy.messages import ServerAsked
+from mcp_tasks_proto.legacy.requester.asked import Reception
+from mcp_tasks_proto.legacy.requester.calls import PlainCalls
+from mcp_tasks_proto.legacy.requester.channel import Answer, Channel
+from mcp_tasks_proto.legacy.requester.reading import complete, create_result, discover_result, legacy_params
+from mcp_tasks_proto.legacy.requester.receiver import Receiver
+from mcp_tasks_proto.legacy.requester.stream import OPENING, STREAM, ServerStream
+from mcp_tasks_proto.legacy.requester.tasks import FollowedTasks
+from mcp_tasks_proto.legacy.requester.tools import TaskTools
 from mcp_tasks_proto.legacy.vocabulary import CANCELLED, TOOLS_CHANGED
 from mcp_tasks_proto.requester.effects import SendRequest
 from mcp_tasks_proto.requester.engine import RequesterEngine

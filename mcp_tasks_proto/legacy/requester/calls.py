@@ -14,8 +14,8 @@ from attrs import define, field
 
 from mcp_tasks_proto.errors import invalid_params
 from mcp_tasks_proto.input_requests import unique_key
-from mcp_tasks_proto.legacy.requester_channel import Answer, Channel
-from mcp_tasks_proto.legacy.requester_questions import EMPTY_ANSWERS, Question, kind_of
+from mcp_tasks_proto.legacy.requester.channel import Answer, Channel
+from mcp_tasks_proto.legacy.requester.questions import EMPTY_ANSWERS, Question, kind_of
 from mcp_tasks_proto.requester.effects import WithdrawPrompt
 from mcp_tasks_proto.requester.engine import RequesterEngine
 from mcp_tasks_proto.requester.inputs import AnswerGiven, RequestFailed

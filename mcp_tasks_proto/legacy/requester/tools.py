@@ -8,8 +8,8 @@ from typing import Any
 
 from attrs import define, field
 
-from mcp_tasks_proto.legacy.reading import task_support
-from mcp_tasks_proto.legacy.requester_channel import Answer, Channel
+from mcp_tasks_proto.legacy.requester.channel import Answer, Channel
+from mcp_tasks_proto.legacy.requester.reading import task_support
 
 __all__ = ["TaskTools"]
 

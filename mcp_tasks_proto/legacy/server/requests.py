@@ -9,12 +9,12 @@ from typing import Any, Final
 from attrs import define, field
 
 from mcp_tasks_proto.errors import ErrorObject, method_not_found, unknown_task
-from mcp_tasks_proto.legacy.calls import Calls, wanted_task
-from mcp_tasks_proto.legacy.inner import Inner
-from mcp_tasks_proto.legacy.sessions import ClientRequest
-from mcp_tasks_proto.legacy.tasks import TaskRequests
+from mcp_tasks_proto.legacy.server.calls import Calls, wanted_task
+from mcp_tasks_proto.legacy.server.inner import Inner
+from mcp_tasks_proto.legacy.server.sessions import ClientRequest
+from mcp_tasks_proto.legacy.server.tasks import TaskRequests
+from mcp_tasks_proto.legacy.server.waiting import Waiting
 from mcp_tasks_proto.legacy.translation import listed_tools
-from mcp_tasks_proto.legacy.waiting import Waiting
 from mcp_tasks_proto.server.reports import is_task_id
 from mcp_tasks_proto.settings import ServerSettings, TaskSupport
 from mcp_tasks_proto.vocabulary import LEGACY_VERSION, MODERN_VERSION

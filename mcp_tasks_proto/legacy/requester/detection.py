@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject
-from mcp_tasks_proto.legacy.reading import at
+from mcp_tasks_proto.legacy.requester.reading import at
 from mcp_tasks_proto.requester.inputs import RequestFailed, ResponseReceived
 from mcp_tasks_proto.vocabulary import LEGACY_VERSION
 from mcp_tasks_proto.wire.jsonrpc import Response, parse_message

@@ -15,10 +15,10 @@ from attrs import define, field, frozen
 
 from mcp_tasks_proto.errors import ErrorObject, invalid_params, invalid_request
 from mcp_tasks_proto.inputs import DEFAULT
-from mcp_tasks_proto.legacy.inner import Inner, OwedTask
-from mcp_tasks_proto.legacy.sessions import ClientRequest
+from mcp_tasks_proto.legacy.server.inner import Inner, OwedTask
+from mcp_tasks_proto.legacy.server.sessions import ClientRequest
+from mcp_tasks_proto.legacy.server.waiting import answer_of
 from mcp_tasks_proto.legacy.translation import created_task
-from mcp_tasks_proto.legacy.waiting import answer_of
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.wire.jsonrpc import Response
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import define, field
 
-from mcp_tasks_proto.legacy.requester_channel import Answer, Channel
+from mcp_tasks_proto.legacy.requester.channel import Answer, Channel
 from mcp_tasks_proto.requester.inputs import RequestFailed, ResponseReceived
 from mcp_tasks_proto.requester.requests import backoff
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from attrs import define, evolve, field
 
-from mcp_tasks_proto.legacy.detection import Sign, names_modern_version, read_sign
-from mcp_tasks_proto.legacy.requester_channel import Answer, Channel
-from mcp_tasks_proto.legacy.requester_messages import DualEraEffect, Era
+from mcp_tasks_proto.legacy.messages import DualEraEffect, Era
+from mcp_tasks_proto.legacy.requester.channel import Answer, Channel
+from mcp_tasks_proto.legacy.requester.detection import Sign, names_modern_version, read_sign
 from mcp_tasks_proto.requester.effects import SendRequest, StopRequest
 from mcp_tasks_proto.requester.inputs import RequesterInput, RequestFailed, ResponseReceived
 from mcp_tasks_proto.requester.settings import RequesterSettings

@@ -10,10 +10,10 @@ from attrs import define
 
 from mcp_tasks_proto.errors import internal_error, invalid_params
 from mcp_tasks_proto.inputs import TasksListed
-from mcp_tasks_proto.legacy.inner import Inner, Replied
-from mcp_tasks_proto.legacy.sessions import ClientRequest
+from mcp_tasks_proto.legacy.server.inner import Inner, Replied
+from mcp_tasks_proto.legacy.server.sessions import ClientRequest
+from mcp_tasks_proto.legacy.server.waiting import ENDED
 from mcp_tasks_proto.legacy.translation import legacy_task
-from mcp_tasks_proto.legacy.waiting import ENDED
 from mcp_tasks_proto.settings import ServerSettings
 from mcp_tasks_proto.wire.jsonrpc import decode, encode
 from mcp_tasks_proto.wire.schema import task_view

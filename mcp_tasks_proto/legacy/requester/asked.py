@@ -15,13 +15,18 @@ from mcp_tasks_proto.errors import (
     limit_reached,
     method_not_found,
 )
-from mcp_tasks_proto.legacy.reading import asks_for_task, question_in, related_task, with_related_task
-from mcp_tasks_proto.legacy.receiver import RECEIVER_METHODS, Receiver
-from mcp_tasks_proto.legacy.requester_calls import PlainCall, PlainCalls
-from mcp_tasks_proto.legacy.requester_channel import Channel
-from mcp_tasks_proto.legacy.requester_messages import ServerAsked
-from mcp_tasks_proto.legacy.requester_questions import QUESTIONS, Delivered, Question, kind_of
-from mcp_tasks_proto.legacy.requester_tasks import Followed, FollowedTasks
+from mcp_tasks_proto.legacy.messages import ServerAsked
+from mcp_tasks_proto.legacy.requester.calls import PlainCall, PlainCalls
+from mcp_tasks_proto.legacy.requester.channel import Channel
+from mcp_tasks_proto.legacy.requester.questions import QUESTIONS, Delivered, Question, kind_of
+from mcp_tasks_proto.legacy.requester.reading import (
+    asks_for_task,
+    question_in,
+    related_task,
+    with_related_task,
+)
+from mcp_tasks_proto.legacy.requester.receiver import RECEIVER_METHODS, Receiver
+from mcp_tasks_proto.legacy.requester.tasks import Followed, FollowedTasks
 from mcp_tasks_proto.legacy.vocabulary import PING
 from mcp_tasks_proto.requester.rounds import answerable
 from mcp_tasks_proto.wire.jsonrpc import Request, parse_message

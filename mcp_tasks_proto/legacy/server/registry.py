@@ -10,9 +10,9 @@ from attrs import define, field
 
 from mcp_tasks_proto.effects import Effect, OpenStream, Reply, Send, StopCall
 from mcp_tasks_proto.errors import ErrorObject
-from mcp_tasks_proto.legacy.events import EventLog, Place, event_id
-from mcp_tasks_proto.legacy.inner import Caller, Inner
-from mcp_tasks_proto.legacy.sessions import ClientRequest, Outlet, OwnStream, Session
+from mcp_tasks_proto.legacy.server.events import EventLog, Place, event_id
+from mcp_tasks_proto.legacy.server.inner import Caller, Inner
+from mcp_tasks_proto.legacy.server.sessions import ClientRequest, Outlet, OwnStream, Session
 from mcp_tasks_proto.legacy.translation import modern_capabilities
 from mcp_tasks_proto.legacy.vocabulary import TOOLS_CHANGED
 from mcp_tasks_proto.limits import Limits

@@ -15,9 +15,9 @@ from typing import Any
 from attrs import define, field
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject, invalid_params, method_not_found
-from mcp_tasks_proto.legacy.reading import complete, ended_view, modern_task
-from mcp_tasks_proto.legacy.requester_channel import Answer, Channel
-from mcp_tasks_proto.legacy.requester_questions import Question, fingerprint, kind_of
+from mcp_tasks_proto.legacy.requester.channel import Answer, Channel
+from mcp_tasks_proto.legacy.requester.questions import Question, fingerprint, kind_of
+from mcp_tasks_proto.legacy.requester.reading import complete, ended_view, modern_task
 from mcp_tasks_proto.requester.inputs import RequestFailed
 from mcp_tasks_proto.requester.reference import KeyState
 

@@ -15,8 +15,8 @@ from attrs import define, field
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject, internal_error, invalid_params, unknown_task
 from mcp_tasks_proto.input_requests import check_response, missing_capabilities
-from mcp_tasks_proto.legacy.inner import Inner, InnerExchange
-from mcp_tasks_proto.legacy.sessions import ClientRequest
+from mcp_tasks_proto.legacy.server.inner import Inner, InnerExchange
+from mcp_tasks_proto.legacy.server.sessions import ClientRequest
 from mcp_tasks_proto.legacy.translation import expiry_ms, final_answer, legacy_task, without_related_task
 from mcp_tasks_proto.legacy.vocabulary import TASK_STATUS
 from mcp_tasks_proto.lifecycle import TERMINAL

@@ -13,8 +13,8 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from mcp_tasks_proto.errors import ErrorObject
-from mcp_tasks_proto.legacy.reading import at, initialize_params
-from mcp_tasks_proto.legacy.requester_messages import DualEraEffect, SendLegacy
+from mcp_tasks_proto.legacy.messages import DualEraEffect, SendLegacy
+from mcp_tasks_proto.legacy.requester.reading import at, initialize_params
 from mcp_tasks_proto.legacy.vocabulary import INITIALIZE, INITIALIZED
 from mcp_tasks_proto.requester.effects import StopRequest
 from mcp_tasks_proto.requester.inputs import RequesterInput, RequestFailed, ResponseReceived

@@ -10,8 +10,8 @@ from attrs import define, field
 
 from mcp_tasks_proto.effects import Effect, Reply, Send
 from mcp_tasks_proto.errors import ErrorObject
-from mcp_tasks_proto.legacy.events import EventLog, Place, event_id
-from mcp_tasks_proto.legacy.inner import Caller, InnerExchange
+from mcp_tasks_proto.legacy.server.events import EventLog, Place, event_id
+from mcp_tasks_proto.legacy.server.inner import Caller, InnerExchange
 from mcp_tasks_proto.legacy.translation import legacy_error, plain_result, with_related_task
 from mcp_tasks_proto.legacy.vocabulary import CANCELLED
 from mcp_tasks_proto.subscriptions import Outbox

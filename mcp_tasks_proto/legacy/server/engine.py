@@ -41,11 +41,12 @@ from mcp_tasks_proto.inputs import (
     TimePassed,
     ToolsChanged,
 )
-from mcp_tasks_proto.legacy.events import read_event_id
-from mcp_tasks_proto.legacy.inner import Inner
-from mcp_tasks_proto.legacy.registry import Registry
-from mcp_tasks_proto.legacy.requests import Requests
-from mcp_tasks_proto.legacy.sessions import Session
+from mcp_tasks_proto.legacy.server.events import read_event_id
+from mcp_tasks_proto.legacy.server.inner import Inner
+from mcp_tasks_proto.legacy.server.registry import Registry
+from mcp_tasks_proto.legacy.server.requests import Requests
+from mcp_tasks_proto.legacy.server.sessions import Session
+from mcp_tasks_proto.legacy.server.waiting import Waiter, Waiting
 from mcp_tasks_proto.legacy.translation import initialize_result
 from mcp_tasks_proto.legacy.vocabulary import (
     CANCELLED,
@@ -55,7 +56,6 @@ from mcp_tasks_proto.legacy.vocabulary import (
     PROTOCOL_VERSION_HEADER,
     SESSION_HEADER,
 )
-from mcp_tasks_proto.legacy.waiting import Waiter, Waiting
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.server.engine import LAST_MS, SHUTTING_DOWN
 from mcp_tasks_proto.server.exchange import is_id

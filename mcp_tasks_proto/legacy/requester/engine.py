@@ -17,11 +17,7 @@ from attrs import define, evolve, field
 
 from mcp_tasks_proto.errors import LocalProtocolError
 from mcp_tasks_proto.inputs import TimePassed
-from mcp_tasks_proto.legacy.reading import at
-from mcp_tasks_proto.legacy.requester_channel import Channel
-from mcp_tasks_proto.legacy.requester_era import EraFinder
-from mcp_tasks_proto.legacy.requester_legacy import LegacyServer
-from mcp_tasks_proto.legacy.requester_messages import (
+from mcp_tasks_proto.legacy.messages import (
     Closing,
     ConnectionLost,
     DualEraEffect,
@@ -31,6 +27,10 @@ from mcp_tasks_proto.legacy.requester_messages import (
     ServerAsked,
     StreamOpened,
 )
+from mcp_tasks_proto.legacy.requester.channel import Channel
+from mcp_tasks_proto.legacy.requester.era import EraFinder
+from mcp_tasks_proto.legacy.requester.legacy_server import LegacyServer
+from mcp_tasks_proto.legacy.requester.reading import at
 from mcp_tasks_proto.requester.effects import (
     KeepReference,
     RequesterEffect,
