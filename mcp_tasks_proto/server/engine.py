@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from mcp_tasks_proto.advertising import discover, list_tools
 from mcp_tasks_proto.effects import (
     AcceptReport,
     Effect,
@@ -69,8 +70,8 @@ from mcp_tasks_proto.inputs import (
 )
 from mcp_tasks_proto.negotiation import Refused, negotiate
 from mcp_tasks_proto.request_state import seal_state
-from mcp_tasks_proto.server.exchange import Awaits, Exchange, is_id
-from mcp_tasks_proto.server.methods import INPUT_METHODS, GivenInput, discover, list_tools, read_input
+from mcp_tasks_proto.server.exchange import Awaits, Exchange
+from mcp_tasks_proto.server.methods import INPUT_METHODS, GivenInput, read_input
 from mcp_tasks_proto.server.operations import (
     AnswerTask,
     CancelTask,
@@ -87,12 +88,14 @@ from mcp_tasks_proto.server.reports import check_result, copied, is_task_id, new
 from mcp_tasks_proto.server.tasks import Tasks
 from mcp_tasks_proto.settings import InputVisibility, ServerSettings, TaskSupport, ToolDeclaration
 from mcp_tasks_proto.subscriptions import Stream, Streams
+from mcp_tasks_proto.timers import LAST_MS
 from mcp_tasks_proto.vocabulary import CACHEABLE_METHODS, SERVER_INFO, SUBSCRIPTION_ID
 from mcp_tasks_proto.wire.jsonrpc import (
     Malformed,
     Notification,
     Request,
     error_message,
+    is_id,
     parse_message,
     result_message,
 )
@@ -107,9 +110,6 @@ from mcp_tasks_proto.wire.schema import (
 __all__ = ["ServerEngine"]
 
 SHUTTING_DOWN: Final = internal_error("the server is shutting down", reason="shutting_down")
-
-LAST_MS: Final = 253_402_300_799_999
-"""The end of the year 9999, the last moment RFC 3339 can write."""
 
 
 @define(eq=False, kw_only=True)

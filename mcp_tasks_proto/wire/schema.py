@@ -37,10 +37,12 @@ __all__ = [
     "TaskView",
     "UpdateTaskParams",
     "create_result",
+    "from_stored",
     "record_from_json",
     "record_to_json",
     "structure",
     "task_view",
+    "to_stored",
     "unstructure",
 ]
 
@@ -471,7 +473,7 @@ _SCHEMA: Final = 1
 
 def record_to_json(record: TaskRecord) -> dict[str, Any]:
     """Return a record as JSON that a store can keep; :func:`record_from_json` gives it back, equal."""
-    return {**_STORED.unstructure(record), "schema": _SCHEMA}
+    return to_stored(record)
 
 
 def record_from_json(value: Any) -> TaskRecord:
@@ -480,16 +482,29 @@ def record_from_json(value: Any) -> TaskRecord:
     Members that this version does not know are kept in ``extra`` and written back. Raises ``ValueError`` for
     JSON that is no record, or that a later version wrote which this one must not touch.
     """
+    return from_stored(TaskRecord, value, "task record")
+
+
+def to_stored(instance: Any) -> dict[str, Any]:
+    """Return a value as JSON that a store can keep; :func:`from_stored` gives it back, equal."""
+    return {**_STORED.unstructure(instance), "schema": _SCHEMA}
+
+
+def from_stored(cls: type[_T], value: Any, what: str) -> _T:
+    """Read what :func:`to_stored` wrote; ``what`` names it in errors.
+
+    Raises ``ValueError`` for JSON that is none, or that a later version wrote.
+    """
     schema = value.get("schema") if isinstance(value, dict) else None
     if type(schema) is not int or schema < 1:
-        raise ValueError("not a stored task record")
+        raise ValueError(f"not a stored {what}")
     if schema > _SCHEMA:
         raise ValueError(
-            f"the stored task record has schema {schema}, of a later version of this package; "
+            f"the stored {what} has schema {schema}, of a later version of this package; "
             f"this one reads up to {_SCHEMA}"
         )
     members = {name: member for name, member in value.items() if name != "schema"}
     try:
-        return _STORED.structure(members, TaskRecord)
+        return _STORED.structure(members, cls)
     except _MismatchError as mismatch:
-        raise ValueError(f"stored task record: {mismatch.describe('it')}") from None
+        raise ValueError(f"stored {what}: {mismatch.describe('it')}") from None

@@ -29,7 +29,6 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "requester.cache": frozenset({"json"}),
     "requester.listening": frozenset({"itertools"}),
     "requester.requests": frozenset({"itertools"}),
-    "requester.watching": frozenset({"datetime"}),
     "server.operations": frozenset({"abc"}),
     "server.reports": frozenset({"json", "re"}),
     "server.tasks": frozenset({"itertools"}),
@@ -42,6 +41,7 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "timers": frozenset({"heapq", "itertools"}),
     "wire.http": frozenset({"base64", "binascii", "re"}),
     "wire.jsonrpc": frozenset({"json", "math", "re"}),
+    "wire.reading": frozenset({"datetime"}),
     "wire.schema": frozenset({"cattrs", "cattrs.gen", "datetime", "functools"}),
 }
 """What one module may import beside that."""
