@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from mcp_tasks_proto.errors import ErrorObject, invalid_params
-from mcp_tasks_proto.settings import ToolDeclaration
 from mcp_tasks_proto.vocabulary import TASKS_EXTENSION
 
 __all__ = ["Advertised", "discover", "list_tools"]
@@ -57,10 +56,10 @@ def discover(settings: Advertised, *, tasks_enabled: bool) -> dict[str, Any]:
 
 
 def list_tools(
-    settings: Advertised, tools: Mapping[str, ToolDeclaration], params: Mapping[str, Any]
+    settings: Advertised, definitions: Mapping[str, Mapping[str, Any]], params: Mapping[str, Any]
 ) -> dict[str, Any] | ErrorObject:
     """Return one page of ``tools/list``. A cursor is the name of the tool before the page."""
-    names = list(tools)
+    names = list(definitions)
     start = 0
     cursor = params.get("cursor")
     if cursor is not None:
@@ -69,7 +68,7 @@ def list_tools(
         start = names.index(cursor) + 1
     page = names[start : start + settings.page_size]
     result: dict[str, Any] = {
-        "tools": [dict(tools[name].definition) for name in page],
+        "tools": [dict(definitions[name]) for name in page],
         "ttlMs": settings.discovery_ttl_ms,
         "cacheScope": settings.cache_scope,
     }

@@ -6,6 +6,7 @@ __all__ = [
     "CACHEABLE_METHODS",
     "CLIENT_CAPABILITIES",
     "CLIENT_INFO",
+    "INPUT_METHODS",
     "LEGACY_VERSION",
     "LOG_LEVEL",
     "MODERN_VERSION",
@@ -30,6 +31,9 @@ SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 RELATED_TASK = "io.modelcontextprotocol/related-task"
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 PROGRESS_TOKEN = "progressToken"
+
+INPUT_METHODS = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""Methods that may be answered with ``input_required`` (core, "Multi Round-Trip Requests")."""
 
 CACHEABLE_METHODS = frozenset(
     {

@@ -32,6 +32,7 @@ from mcp_tasks_proto.proxy.effects import (
     StopUpstream,
     TaskQuota,
 )
+from mcp_tasks_proto.proxy.engine import ProxyEngine
 from mcp_tasks_proto.proxy.errors import Trouble
 from mcp_tasks_proto.proxy.handles import (
     RANDOM_BYTES,
@@ -82,6 +83,7 @@ __all__ = [
     "MessageAdmitted",
     "Note",
     "ProxyEffect",
+    "ProxyEngine",
     "ProxyInput",
     "ProxyLimits",
     "ProxySettings",

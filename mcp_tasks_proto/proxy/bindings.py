@@ -94,6 +94,8 @@ class Purpose(Enum):
     """get, update and listen."""
     CANCEL = "cancel"
     """Cancel: it needs less, so that what was started can always be stopped."""
+    ROUND = "round"
+    """The next round of a call whose task is hidden (PRX.17)."""
 
 
 class Denial(Enum):
@@ -105,7 +107,7 @@ class Denial(Enum):
     UPSTREAM_HIDDEN = "the caller has no authorization for its upstream"
     AUTHORIZATION = "the caller has another authorization there now"
     TOOL = "its tool is withdrawn"
-    HIDDEN = "it is the hidden task of a call in rounds"
+    HIDDEN = "it is the hidden task of a call in rounds, which has no handle; or it is not, and has one"
 
 
 def check_binding(
@@ -120,6 +122,8 @@ def check_binding(
         return Denial.FOREIGN
     if upstream is None or upstream.identity != binding.identity:
         return Denial.UPSTREAM_GONE
+    if binding.collapsed is not (purpose is Purpose.ROUND):
+        return Denial.HIDDEN
     if purpose is Purpose.CANCEL:
         return None
     if binding.project != access.project:

@@ -162,11 +162,11 @@ class Kind(Enum):
     """Of a type that nobody knows."""
 
 
-def judge_answer(row: Row, method: str, result: Mapping[str, Any]) -> Kind:
-    """Say what a result is, given the row that its request was in. Only a ``tools/call`` can make a task."""
+def judge_answer(method: str, result: Mapping[str, Any], *, declared: bool) -> Kind:
+    """Say what a result is, given whether its request declared tasks. Only a ``tools/call`` can make one."""
     kind = result.get("resultType", "complete")
     if kind == "task":
-        return Kind.TASK if row.declares and method == "tools/call" else Kind.UNASKED_TASK
+        return Kind.TASK if declared and method == "tools/call" else Kind.UNASKED_TASK
     return _KINDS.get(kind, Kind.UNKNOWN) if isinstance(kind, str) else Kind.UNKNOWN
 
 

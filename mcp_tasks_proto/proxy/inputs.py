@@ -49,6 +49,9 @@ class MessageAdmitted(MessageReceived):
     """
 
     access: Access
+    legacy: bool = False
+    """Whether a translator stands before a caller of the legacy era: what this request declares is then the
+    ``params.task`` of the caller's."""
 
 
 @frozen(kw_only=True)

@@ -102,6 +102,8 @@ class ProxyLimits:
     """Before the second try of what nobody waits for; doubled with each further one."""
     last_backoff_ms: int = _positive(30_000)
     """The longest of these pauses."""
+    listening_poll_ms: int = _positive(30_000)
+    """Between polls of a task whose upstream pushes its news (PRX.14)."""
     poll_floor_ms: int = _positive(500)
     """Shortest poll hint that callers are given, and that the proxy itself keeps to (PRX.12)."""
     keep_ms: int = _positive(7 * 86_400_000)

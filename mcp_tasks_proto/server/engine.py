@@ -71,7 +71,7 @@ from mcp_tasks_proto.inputs import (
 from mcp_tasks_proto.negotiation import Refused, negotiate
 from mcp_tasks_proto.request_state import seal_state
 from mcp_tasks_proto.server.exchange import Awaits, Exchange
-from mcp_tasks_proto.server.methods import INPUT_METHODS, GivenInput, read_input
+from mcp_tasks_proto.server.methods import GivenInput, read_input
 from mcp_tasks_proto.server.operations import (
     AnswerTask,
     CancelTask,
@@ -89,7 +89,7 @@ from mcp_tasks_proto.server.tasks import Tasks
 from mcp_tasks_proto.settings import InputVisibility, ServerSettings, TaskSupport, ToolDeclaration
 from mcp_tasks_proto.subscriptions import Stream, Streams
 from mcp_tasks_proto.timers import LAST_MS
-from mcp_tasks_proto.vocabulary import CACHEABLE_METHODS, SERVER_INFO, SUBSCRIPTION_ID
+from mcp_tasks_proto.vocabulary import CACHEABLE_METHODS, INPUT_METHODS, SERVER_INFO, SUBSCRIPTION_ID
 from mcp_tasks_proto.wire.jsonrpc import (
     Malformed,
     Notification,
@@ -294,7 +294,8 @@ class ServerEngine:
         self._reply(exchange, discover(self.settings, tasks_enabled=exchange.tasks_enabled))
 
     def _list_tools(self, exchange: Exchange) -> None:
-        self._settle(exchange, list_tools(self.settings, self._by_name, exchange.request.params))
+        definitions = {name: tool.definition for name, tool in self._by_name.items()}
+        self._settle(exchange, list_tools(self.settings, definitions, exchange.request.params))
 
     def _settle(self, exchange: Exchange, outcome: dict[str, Any] | ErrorObject) -> None:
         if isinstance(outcome, ErrorObject):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from attrs import field, frozen
 
@@ -14,10 +14,7 @@ from mcp_tasks_proto.server.reports import copied
 from mcp_tasks_proto.settings import ServerSettings
 from mcp_tasks_proto.wire.jsonrpc import Request
 
-__all__ = ["INPUT_METHODS", "GivenInput", "read_input"]
-
-INPUT_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
-"""The methods that may be answered with ``input_required`` (core, "Multi Round-Trip Requests")."""
+__all__ = ["GivenInput", "read_input"]
 
 
 @frozen

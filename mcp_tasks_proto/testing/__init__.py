@@ -3,7 +3,17 @@
 from mcp_tasks_proto.testing.host import ServerHost
 from mcp_tasks_proto.testing.messages import request
 from mcp_tasks_proto.testing.pair import Pair, Passage
+from mcp_tasks_proto.testing.proxy_host import ProxyHost, ProxyStore
 from mcp_tasks_proto.testing.requester_host import RequesterHost
 from mcp_tasks_proto.testing.store import DictStore
 
-__all__ = ["DictStore", "Pair", "Passage", "RequesterHost", "ServerHost", "request"]
+__all__ = [
+    "DictStore",
+    "Pair",
+    "Passage",
+    "ProxyHost",
+    "ProxyStore",
+    "RequesterHost",
+    "ServerHost",
+    "request",
+]

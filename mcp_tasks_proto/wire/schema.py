@@ -42,6 +42,7 @@ __all__ = [
     "record_to_json",
     "structure",
     "task_view",
+    "timestamp",
     "to_stored",
     "unstructure",
 ]
@@ -437,8 +438,8 @@ def _task(record: TaskRecord) -> dict[str, Any]:
     task: dict[str, Any] = {
         "taskId": record.task_id,
         "status": record.status.value,
-        "createdAt": _timestamp(record.created_at_ms),
-        "lastUpdatedAt": _timestamp(record.last_updated_at_ms),
+        "createdAt": timestamp(record.created_at_ms),
+        "lastUpdatedAt": timestamp(record.last_updated_at_ms),
         "ttlMs": record.ttl_ms,
     }
     if record.poll_interval_ms is not None:
@@ -451,7 +452,7 @@ def _task(record: TaskRecord) -> dict[str, Any]:
 _EPOCH: Final = datetime(1970, 1, 1)
 
 
-def _timestamp(unix_ms: int) -> str:
+def timestamp(unix_ms: int) -> str:
     """Return a time as RFC 3339 has it, in UTC with milliseconds."""
     seconds, milliseconds = divmod(unix_ms, 1000)
     return f"{_to_the_second(seconds)}.{milliseconds:03d}Z"

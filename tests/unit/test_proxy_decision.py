@@ -151,8 +151,8 @@ def test_prx1_whatever_the_circumstances() -> None:
 def test_prx_row_6_a_task_only_where_it_was_asked_for(row: Row) -> None:
     task = {"resultType": "task", "taskId": "t"}
     expected = Kind.TASK if row in (Row.RELAY, Row.TRANSLATE, Row.BRIDGE) else Kind.UNASKED_TASK
-    assert judge_answer(row, "tools/call", task) is expected
-    assert judge_answer(row, "prompts/get", task) is Kind.UNASKED_TASK
+    assert judge_answer("tools/call", task, declared=row.declares) is expected
+    assert judge_answer("prompts/get", task, declared=row.declares) is Kind.UNASKED_TASK
 
 
 @pytest.mark.parametrize(
@@ -167,4 +167,4 @@ def test_prx_row_6_a_task_only_where_it_was_asked_for(row: Row) -> None:
     ],
 )
 def test_req1_what_a_result_is(result: dict[str, Any], kind: Kind) -> None:
-    assert judge_answer(Row.RELAY, "tools/call", result) is kind
+    assert judge_answer("tools/call", result, declared=True) is kind

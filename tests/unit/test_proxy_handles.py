@@ -139,6 +139,7 @@ DENIALS: list[tuple[str, dict[str, Any], dict[str, Any], Denial | None, Denial |
     ("upstream is another", {"identity": "old"}, {}, Denial.UPSTREAM_GONE, Denial.UPSTREAM_GONE),
     ("upstream hidden", {}, {"authorizations": {}}, Denial.UPSTREAM_HIDDEN, None),
     ("authorization changed", {}, {"authorizations": {"renderer": "x"}}, Denial.AUTHORIZATION, None),
+    ("hidden", {"collapsed": True}, {}, Denial.HIDDEN, Denial.HIDDEN),
     ("tool withdrawn", {}, {"profile": "narrow"}, Denial.TOOL, None),
 ]
 
@@ -158,6 +159,18 @@ def test_prx7_every_operation_rechecks(
             access=Access(**access),
             settings=settings,
             purpose=purpose,
+        )
+        assert found is denial
+
+
+def test_prx17_a_round_is_for_hidden_tasks_only() -> None:
+    for collapsed, denial in ((True, None), (False, Denial.HIDDEN)):
+        found = check_binding(
+            make_binding(collapsed=collapsed),
+            principal="alice",
+            access=Access(),
+            settings=make_settings(),
+            purpose=Purpose.ROUND,
         )
         assert found is denial
 
