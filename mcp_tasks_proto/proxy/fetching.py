@@ -12,13 +12,14 @@ from typing import Any
 from attrs import define
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject, unknown_task
+from mcp_tasks_proto.inputs import LoadFailed
 from mcp_tasks_proto.proxy.bindings import Binding
 from mcp_tasks_proto.proxy.desk import Desk
 from mcp_tasks_proto.proxy.errors import Trouble, trouble
 from mcp_tasks_proto.proxy.input_gate import check_answers
-from mcp_tasks_proto.proxy.inputs import SnapshotKept
+from mcp_tasks_proto.proxy.inputs import SnapshotKept, TaskLoaded
 from mcp_tasks_proto.proxy.orphans import TASKS_DECLARED
-from mcp_tasks_proto.proxy.snapshots import Snapshot
+from mcp_tasks_proto.proxy.snapshots import Snapshot, is_readable
 from mcp_tasks_proto.proxy.upstreams import Answer, Target
 from mcp_tasks_proto.proxy.views import Seen, show
 from mcp_tasks_proto.wire.reading import read_view
@@ -42,12 +43,29 @@ class Fetching:
         """Ask how a task stands; ``polled``: because its caller did. It may be asked again (PRX.4)."""
 
         def answered(answer: Answer) -> None:
-            if answer.result is None:
-                then(self.refusal(binding, answer))
-            else:
+            if answer.result is not None:
                 self.take_in(binding, answer.result, then, polled=polled)
+            elif answer.error is not None and answer.error.code == ErrorCode.INVALID_PARAMS:
+                self._look_again(binding, then, answer)
+            else:
+                then(self.refusal(binding, answer))
 
         self.request(binding, "tasks/get", {}, answered)
+
+    def _look_again(
+        self, binding: Binding, then: Callable[[Seen | ErrorObject], None], answer: Answer
+    ) -> None:
+        """The upstream knows no such task: an end that was kept meanwhile is not erased by that (PRX.13)."""
+
+        def loaded(fact: TaskLoaded | LoadFailed) -> None:
+            shared = self.desk.shared
+            kept = fact.snapshot if isinstance(fact, TaskLoaded) else None
+            if kept is not None and is_readable(kept, shared.settings.retention, shared.now):
+                then(seen_of(kept))
+            else:
+                then(self.refusal(binding, answer))
+
+        self.desk.asking.load(binding.handle, loaded)
 
     def request(
         self, binding: Binding, method: str, params: Mapping[str, Any], then: Callable[[Answer], None]
