@@ -286,6 +286,7 @@ class Calls:
         if len(self.promotions) >= shared.limits.promoted:
             return
         call.promoting = True
+        self.promotions.binding += 1
         binding = Binding(
             handle="",
             upstream=call.upstream.name,
@@ -308,6 +309,7 @@ class Calls:
 
     def _bound(self, call: Call, outcome: Binding | Trouble | str) -> None:
         call.promoting = False
+        self.promotions.binding -= 1
         if not call.exchange.open:
             if isinstance(outcome, Binding):
                 self.desk.shared.out.append(DropTask(outcome.handle))

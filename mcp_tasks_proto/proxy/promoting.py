@@ -42,6 +42,8 @@ class Promotions:
 
     desk: Desk
     fetching: Fetching
+    binding: int = field(init=False, default=0)
+    """Calls whose binding is being saved."""
     _running: dict[str, int | None] = field(init=False, factory=dict)
     """Upstream requests, by handle."""
     _ending: dict[str, Ending] = field(init=False, factory=dict)
@@ -49,7 +51,7 @@ class Promotions:
 
     def __len__(self) -> int:
         """How many there are."""
-        return len(self._running) + len(self._ending)
+        return self.binding + len(self._running) + len(self._ending)
 
     def started(self, binding: Binding, request: int | None) -> None:
         """A call goes on as this task."""

@@ -221,16 +221,13 @@ def test_prx17_a_tool_that_needs_tasks_is_called_again_with_the_proxys_own_decla
 
 def test_prx17_other_errors_are_relayed() -> None:
     host = make_proxy(collapse=True)
-    for data in (
-        {"requiredCapabilities": {"elicitation": {}}},
-        {"requiredCapabilities": {"extensions": {}}},
-        None,
-    ):
+    others: list[Any] = [{"elicitation": {}}, {"extensions": {}}, {"extensions": 7}]
+    for data in (*({"requiredCapabilities": other} for other in others), None):
         exchange = call(host, tasks=False)
         refusal = {"code": -32021, "message": "no", **({"data": data} if data else {})}
         host.refuse("tools/call", refusal)
         assert error(host.reply_to(exchange)) == refusal
-    assert methods(host).count("tools/call") == 3
+    assert methods(host).count("tools/call") == 4
 
 
 def test_prx4_a_call_is_not_sent_a_third_time() -> None:
