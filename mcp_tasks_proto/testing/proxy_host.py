@@ -16,6 +16,7 @@ from mcp_tasks_proto.inputs import (
     Saved,
     SaveFailed,
     SaveRefused,
+    StreamReady,
     TimePassed,
 )
 from mcp_tasks_proto.proxy import (
@@ -129,6 +130,8 @@ class ProxyHost:
     store: ProxyStore = field(factory=ProxyStore)
     now: int = 1_700_000_000_000
     held: bool = False
+    reads: bool = False
+    """Whether callers take what is sent on their streams at once."""
     asked: list[Question] = field(init=False, factory=list)
     effects: list[ProxyEffect] = field(init=False, factory=list)
     """Every effect so far but the questions, oldest first."""
@@ -153,6 +156,8 @@ class ProxyHost:
             for effect in step.effects:
                 if not isinstance(effect, (LoadTask, SaveBinding, SaveSnapshot, DrawRandom)):
                     self._take(effect)
+                    if self.reads and isinstance(effect, Send):
+                        facts.append(StreamReady(effect.exchange))
                 elif self.held:
                     self.asked.append(effect)
                 else:
