@@ -21,6 +21,7 @@ from mcp_tasks_proto.proxy import (
     Upstream,
 )
 from mcp_tasks_proto.testing import ProxyHost, ProxyStore
+from mcp_tasks_proto.wire.base64url import to_bytes, to_text
 
 START: Final = 1_700_000_000_000
 UPSTREAM_TASK: Final = "upstream-task-7f3a"
@@ -57,7 +58,7 @@ def make_settings(*upstreams: Upstream, limits: ProxyLimits | None = None, **mor
     return ProxySettings(
         name="proxy",
         version="1",
-        sealer=HmacSealer([b"k" * 32]),
+        sealer=more.pop("sealer", None) or HmacSealer([b"k" * 32]),
         upstreams=upstreams or (Upstream(name="renderer"),),
         limits=limits or ProxyLimits(),
         **more,
@@ -222,3 +223,18 @@ def methods(host: ProxyHost) -> list[str]:
 def sent_up(host: ProxyHost, method: str) -> list[dict[str, Any]]:
     """Return the params of all requests of a method that went up, oldest first."""
     return [sent.message["params"] for sent in host.of(SendUpstream) if sent.message["method"] == method]
+
+
+@frozen
+class ToySealer:
+    """Seals ``requestState`` so that nobody can read it; the nonce is made of the payload."""
+
+    aead: ToyAead = ToyAead(b"sealer")
+
+    def seal(self, payload: bytes) -> str:
+        nonce = sha256(payload).digest()[:12]
+        return to_text(nonce + self.aead.encrypt(nonce, payload, b"state"))
+
+    def open(self, token: str) -> bytes | None:
+        data = to_bytes(token)
+        return None if data is None else self.aead.decrypt(data[:12], data[12:], b"state")
