@@ -223,8 +223,7 @@ class Listeners:
 
     def _source_agreed(self, source: _Source, params: Mapping[str, Any]) -> None:
         """Tasks that the upstream agreed to are polled less often."""
-        if source.request is not None:
-            self.desk.upstreams.keep_open(source.request)
+        self.desk.upstreams.keep_open(source.request)
         agreed = params.get("notifications")
         task_ids = agreed.get("taskIds") if isinstance(agreed, Mapping) else None
         for task_id in task_ids if isinstance(task_ids, list) else ():
@@ -235,8 +234,7 @@ class Listeners:
     def _source_ended(self, stream: _CallerStream, source: _Source, _: Answer) -> None:
         """An upstream's stream is gone, and with it what it may not have brought: its tasks are polled."""
         source.request = None
-        if source in stream.sources:
-            stream.sources.remove(source)
+        stream.sources.remove(source)
         for listened in list(source.tasks.values()):
             if listened.source is source:
                 listened.source = None
@@ -244,7 +242,7 @@ class Listeners:
 
     def due(self, listened: Listened) -> None:
         """Ask how a task stands."""
-        if listened.polling or not self._goes_on(listened):
+        if listened.polling:
             return
         listened.polling = True
         if listened.binding.promoted:
@@ -274,7 +272,7 @@ class Listeners:
         """A push that cannot be told, as of a server that only says that there is news, is asked for soon."""
         if isinstance(seen, Seen):
             self._take_in(listened, seen)
-        elif self._goes_on(listened):
+        else:
             shared = self.desk.shared
             shared.timers.set(listened, shared.now + shared.limits.poll_floor_ms)
 
@@ -321,8 +319,10 @@ class Listeners:
         del stream.tasks[listened.binding.handle]
         self.desk.shared.timers.clear(listened)
         for source in list(stream.sources):
-            if source.tasks.pop(listened.binding.upstream_task_id or "", None) is None:
+            # Two upstreams may well have tasks of the same id.
+            if source.tasks.get(listened.binding.upstream_task_id or "") is not listened:
                 continue
+            del source.tasks[listened.binding.upstream_task_id or ""]
             if not source.tasks and not stream.tools_list_changed:
                 stream.sources.remove(source)
                 self.desk.upstreams.stop(source.request)

@@ -176,7 +176,7 @@ class UpstreamRequests:
             self._end(name)
             self.shared.out.append(StopUpstream(name))
 
-    def keep_open(self, name: int) -> None:
+    def keep_open(self, name: int | None) -> None:
         """Let a listen stream stay open for as long as it likes."""
         self.shared.timers.clear(("timeout", name))
 

@@ -324,6 +324,30 @@ def test_prx14_a_stream_that_dies_takes_nothing_with_it(how: str) -> None:
     assert statuses(host, exchange) == ["working", "working", "completed"]
 
 
+def test_prx14_a_stream_that_dies_while_its_task_is_polled() -> None:
+    host, _, exchange = pushed_to(limits=ProxyLimits(listening_poll_ms=1000))
+    host.advance(1000)
+    host.fail("subscriptions/listen")
+    host.answer("tasks/get", completed())
+    assert statuses(host, exchange) == ["working", "completed"]
+    assert methods(host).count("tasks/get") == 2
+
+
+def test_prx14_the_streams_of_other_upstreams_stay() -> None:
+    host = make_proxy(Upstream(name="first"), Upstream(name="second"))
+    handles = []
+    for name in ("first", "second"):
+        call = host.request("tools/call", {"name": f"{name}__render"}, principal="alice")
+        discover(host)
+        host.answer("tools/call", {"resultType": "task", **task()})
+        handles.append(result(host.reply_to(call))["taskId"])
+    listen(host, *handles)
+    host.answer("tasks/get", completed(), upstream="second")
+    (stopped,) = host.of(StopUpstream)
+    assert stopped.request not in host.in_flight
+    assert host.waiting("subscriptions/listen").upstream == "first"
+
+
 def test_prx14_a_stream_that_never_begins_is_given_up() -> None:
     host = make_proxy()
     listen(host, handed_out(host))

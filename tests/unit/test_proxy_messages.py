@@ -145,6 +145,12 @@ def test_time_is_in_milliseconds_and_does_not_go_back() -> None:
     assert later.deadline == first.deadline
 
 
+def test_what_nobody_listens_for_is_passed_over() -> None:
+    host = make_proxy()
+    host.request("tools/list")
+    assert host.notify("server/discover", "notifications/message", {"level": "info"}) == []
+
+
 def test_what_comes_late_is_no_mistake() -> None:
     host = make_proxy()
     exchange = call(host)

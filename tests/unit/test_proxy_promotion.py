@@ -147,6 +147,11 @@ def test_prx16_a_call_that_comes_to_nothing_fails_the_task(answer: Any, expected
     assert [params["taskId"] for params in sent_up(host, "tasks/cancel")] == orphans
 
 
+def test_prx16_what_the_upstream_reports_then_is_for_nobody() -> None:
+    host, _ = promoted()
+    assert host.notify("tools/call", "notifications/progress", {"progress": 1}) == []
+
+
 def test_prx16_it_can_be_cancelled() -> None:
     host, handle = promoted()
     exchange = ask(host, "tasks/cancel", handle)
@@ -182,6 +187,7 @@ def test_prx16_an_end_is_tried_until_it_is_kept() -> None:
         assert host.asked == []
         host.advance(1)
     early = ask(host, "tasks/cancel", handle)
+    host.asked.reverse()
     host.held = False
     host.answer_next()
     host.answer_next()

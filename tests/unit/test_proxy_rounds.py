@@ -105,6 +105,12 @@ def test_inp4_prompts_and_resources_may_ask_too(method: str, params: dict[str, A
     assert sent_up(host, method)[1]["inputResponses"] == answers
 
 
+def test_inp4_answers_are_an_object() -> None:
+    host = make_proxy()
+    params = {"name": "p", "requestState": "x", "inputResponses": 7}
+    assert error(host.reply_to(host.request("prompts/get", params)))["code"] == -32602
+
+
 def test_inp4_other_methods_may_not() -> None:
     host = make_proxy()
     exchange = host.request("prompts/list", {"requestState": "x"}, capabilities=FORMS)
