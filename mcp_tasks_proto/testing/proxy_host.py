@@ -62,14 +62,15 @@ class ProxyStore:
     bindings: dict[str, Binding] = field(factory=dict)
     snapshots: dict[str, Snapshot] = field(factory=dict)
     entries: dict[str, TaskEntry] = field(factory=dict)
-    _drawn: int = 0
+    drawn: int = 0
+    """How much randomness was drawn; what comes next is made of it."""
 
     def answer(self, effect: Question) -> ProxyInput:
         """Carry out one effect and return what a host would tell the engine."""
         match effect:
             case DrawRandom(token=token):
-                self._drawn += 1
-                return RandomDrawn(token, self._drawn.to_bytes(RANDOM_BYTES, "big"))
+                self.drawn += 1
+                return RandomDrawn(token, self.drawn.to_bytes(RANDOM_BYTES, "big"))
             case LoadTask(handle=handle, token=token):
                 return TaskLoaded(token, self.bindings.get(handle), self.snapshots.get(handle))
             case SaveSnapshot(snapshot=offered, observation=seen, token=token):
