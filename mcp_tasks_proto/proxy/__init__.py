@@ -33,7 +33,7 @@ from mcp_tasks_proto.proxy.effects import (
     TaskQuota,
 )
 from mcp_tasks_proto.proxy.engine import ProxyEngine
-from mcp_tasks_proto.proxy.errors import Trouble
+from mcp_tasks_proto.proxy.errors import TROUBLE_TABLE, Trouble
 from mcp_tasks_proto.proxy.handles import (
     RANDOM_BYTES,
     Aead,
@@ -65,6 +65,7 @@ from mcp_tasks_proto.proxy.snapshots import Snapshot, first_of, snapshot_from_js
 
 __all__ = [
     "RANDOM_BYTES",
+    "TROUBLE_TABLE",
     "Access",
     "Aead",
     "Binding",

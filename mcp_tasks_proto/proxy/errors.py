@@ -12,7 +12,7 @@ from typing import Final
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject
 
-__all__ = ["Trouble", "trouble"]
+__all__ = ["TROUBLE_TABLE", "Trouble", "trouble"]
 
 
 class Trouble(Enum):
@@ -44,7 +44,7 @@ class Trouble(Enum):
     """A collapsed task was cancelled (PRX.17)."""
 
 
-_TEXTS: Final[Mapping[Trouble, tuple[str, bool | None]]] = {
+TROUBLE_TABLE: Final[Mapping[Trouble, tuple[str, bool | None]]] = {
     Trouble.UNAVAILABLE: ("the server behind this proxy did not answer; try again", True),
     Trouble.OUTCOME_UNKNOWN: ("the call was sent, and it is not known what came of it", False),
     Trouble.TASK_LOST: ("the server behind this proxy no longer knows the task", None),
@@ -66,7 +66,7 @@ _TEXTS: Final[Mapping[Trouble, tuple[str, bool | None]]] = {
 
 def trouble(reason: Trouble) -> ErrorObject:
     """Return the -32603 for a trouble."""
-    text, retryable = _TEXTS[reason]
+    text, retryable = TROUBLE_TABLE[reason]
     data: dict[str, object] = {"reason": reason.value}
     if retryable is not None:
         data["retryable"] = retryable
