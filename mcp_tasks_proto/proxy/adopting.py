@@ -15,6 +15,7 @@ from mcp_tasks_proto.proxy.desk import Desk
 from mcp_tasks_proto.proxy.effects import DropTask
 from mcp_tasks_proto.proxy.errors import Trouble, trouble
 from mcp_tasks_proto.proxy.orphans import Orphans
+from mcp_tasks_proto.proxy.settings import Upstream
 from mcp_tasks_proto.proxy.upstreams import Target
 from mcp_tasks_proto.wire.reading import read_view
 from mcp_tasks_proto.wire.schema import ParamsError, TaskView
@@ -32,6 +33,7 @@ class Adoptions:
     def adopt(
         self,
         exchange: Exchange,
+        upstream: Upstream,
         target: Target,
         result: Mapping[str, Any],
         *,
@@ -42,12 +44,15 @@ class Adoptions:
     ) -> None:
         """Bind the task of a create result; ``then`` is called once that is durable, its caller still there.
 
+        ``upstream`` is the one that was called, as it was then, be it another one by now (PRX.7).
         In all other cases the upstream is told to cancel it, and the caller, if there is one, gets an error.
         """
         view = self._read(result)
         if view is None:
             return self._reject(exchange, target, result.get("taskId"), Trouble.INVALID)
-        binding = self._binding(exchange, target, view, tool=tool, declared=declared, collapsed=collapsed)
+        binding = self._binding(
+            exchange, upstream, target, view, tool=tool, declared=declared, collapsed=collapsed
+        )
 
         def bound(outcome: Binding | Trouble | str) -> None:
             if isinstance(outcome, Binding) and exchange.open:
@@ -76,6 +81,7 @@ class Adoptions:
     def _binding(
         self,
         exchange: Exchange,
+        upstream: Upstream,
         target: Target,
         view: TaskView,
         *,
@@ -85,11 +91,10 @@ class Adoptions:
     ) -> Binding:
         shared = self.desk.shared
         limits = shared.limits
-        upstream = shared.settings.upstream(target.upstream)
         return Binding(
             handle="",
             upstream=target.upstream,
-            identity="" if upstream is None else upstream.identity,
+            identity=upstream.identity,
             upstream_task_id=view.task_id,
             authorization=target.authorization,
             principal=exchange.principal,

@@ -256,6 +256,7 @@ class Calls:
                 collapsed = call.row is Row.COLLAPSE
                 self.adoptions.adopt(
                     exchange,
+                    call.upstream,
                     call.target,
                     result,
                     tool=exchange.request.params["name"],

@@ -42,6 +42,8 @@ class Listened:
     source: _Source | None = None
     """The upstream stream that brings news of it, once that has agreed to."""
     polling: bool = False
+    taking: bool = False
+    """Whether a view that was pushed is on its way to the store; others are not taken in meanwhile."""
     told: Mapping[str, Any] | None = None
     """The view that was told last."""
     updated_at: str = ""
@@ -214,7 +216,8 @@ class Listeners:
             case "notifications/tasks":
                 task_id = params.get("taskId")
                 listened = source.tasks.get(task_id) if isinstance(task_id, str) else None
-                if listened is not None:
+                if listened is not None and not listened.taking:
+                    listened.taking = True
                     self.fetching.take_in(listened.binding, params, partial(self._pushed, listened))
             case "notifications/tools/list_changed":
                 self.desk.discoveries.drop_all(source.target.upstream)
@@ -270,6 +273,7 @@ class Listeners:
 
     def _pushed(self, listened: Listened, seen: Seen | ErrorObject) -> None:
         """A push that cannot be told, as of a server that only says that there is news, is asked for soon."""
+        listened.taking = False
         if isinstance(seen, Seen):
             self._take_in(listened, seen)
         else:

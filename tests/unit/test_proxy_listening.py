@@ -440,6 +440,17 @@ def test_a_save_that_fails_does_not_hide_an_end() -> None:
     assert statuses(host, exchange) == ["working", "completed"]
 
 
+def test_lim3_ends_that_are_pushed_again_and_again_ask_the_store_once() -> None:
+    host, _, exchange = pushed_to()
+    host.held = True
+    for _ in range(9):
+        push(host, completed())
+    assert len(host.asked) == 1
+    host.held = False
+    host.answer_next()
+    assert statuses(host, exchange) == ["working", "completed"]
+
+
 def test_a_view_that_comes_after_the_caller_left_is_for_nobody() -> None:
     host, _, exchange = pushed_to()
     host.held = True

@@ -24,7 +24,9 @@ from tests.unit.proxy_world import (
     LATER,
     UPSTREAM_TASK,
     ask,
+    call,
     completed,
+    create,
     error,
     get,
     handed_out,
@@ -464,6 +466,17 @@ def test_prx7_never_a_different_upstream() -> None:
     host.give(SettingsChanged(make_settings(Upstream(name="renderer", identity="another server"))))
     for method in ("tasks/get", "tasks/cancel"):
         assert error(host.reply_to(ask(host, method, handle))) == UNKNOWN
+
+
+def test_prx7_a_task_belongs_to_the_upstream_that_was_called() -> None:
+    """Another server has taken the name by the time the first one answers."""
+    host = make_proxy(Upstream(name="renderer", identity="one server"))
+    exchange = call(host, principal="alice")
+    host.give(SettingsChanged(make_settings(Upstream(name="renderer", identity="another server"))))
+    host.answer("tools/call", create())
+    handle = result(host.reply_to(exchange))["taskId"]
+    assert host.store.bindings[handle].identity == "one server"
+    assert error(host.reply_to(ask(host, "tasks/get", handle))) == UNKNOWN
 
 
 def test_prx7_a_cancel_goes_up_under_the_authorization_of_the_call() -> None:

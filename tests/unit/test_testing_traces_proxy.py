@@ -62,6 +62,10 @@ def test_what_is_not_said_to_the_engine_is_not_told() -> None:
     assert lines[3].startswith('> reply 3 error -32603 "Internal error: the proxy is shutting down"')
 
 
+def test_of_what_is_removed_nothing_is_told() -> None:
+    assert told("+60000 clock    wakes") == []
+
+
 def test_a_message_of_any_kind_can_come() -> None:
     assert told('+0    caller   1 {"jsonrpc": "2.0"}')[0].startswith("> reply 1 error -32600")
     assert told("+0    caller   1 [1]")[0].startswith("> reply 1 error -32600")
