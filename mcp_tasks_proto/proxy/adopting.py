@@ -44,8 +44,8 @@ class Adoptions:
     ) -> None:
         """Bind the task of a create result; ``then`` is called once that is durable, its caller still there.
 
-        ``upstream`` is the one that was called, as it was then, be it another one by now (PRX.7).
         In all other cases the upstream is told to cancel it, and the caller, if there is one, gets an error.
+        ``upstream`` is the one that was called, as it was then, be it another one by now (PRX.7).
         """
         view = self._read(result)
         if view is None:
