@@ -120,9 +120,12 @@ class Calls:
             return desk.callers.fail(exchange, trouble(found))
         call.declared = self._declarable(exchange, found)
         if call.tool is not None:
+            name = exchange.request.params["name"]
             call.definition = found.tools.get(call.tool)
-            if call.definition is None:
-                return desk.callers.fail(exchange, _unknown_tool(exchange.request.params["name"]))
+            # The settings may be others by now (PRX.7).
+            allowed = find_tool(desk.shared.settings, exchange.access, name) == (call.upstream, call.tool)
+            if call.definition is None or not allowed:
+                return desk.callers.fail(exchange, _unknown_tool(name))
             if exchange.http is not None:
                 arguments = exchange.request.params.get("arguments")
                 mismatch = check_parameter_headers(exchange.http, call.definition.parameters, arguments)

@@ -16,6 +16,7 @@ from mcp_tasks_proto.proxy import (
     ProxyLimits,
     SaveBinding,
     SendUpstream,
+    SettingsChanged,
     StopUpstream,
     ToolProfile,
     Upstream,
@@ -44,6 +45,7 @@ from tests.unit.proxy_world import (
     get,
     handed_out,
     make_proxy,
+    make_settings,
     methods,
     reason,
     result,
@@ -626,6 +628,15 @@ def test_a_tool_that_is_not_there_or_not_allowed_is_unknown(params: dict[str, An
     if params == {"name": "nobody"}:
         discover(host, "render", "delete")
     assert error(host.reply_to(exchange)) == {"code": -32602, "message": f"Invalid params: {text}"}
+
+
+def test_prx7_a_tool_that_is_withdrawn_while_its_upstream_is_asked_what_it_is() -> None:
+    host = make_proxy()
+    exchange = host.request("tools/call", {"name": "render"})
+    host.give(SettingsChanged(make_settings(profiles={"default": ToolProfile(tools=frozenset())})))
+    discover(host)
+    assert error(host.reply_to(exchange))["code"] == -32602
+    assert "tools/call" not in methods(host)
 
 
 # -- PRX.9 ---------------------------------------------------------------------------------------------------
