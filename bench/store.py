@@ -1,9 +1,11 @@
-"""What durability costs: the SQLite store against bare SQLite, and with many tasks kept against few.
+"""What durability costs: each store against its bare database, and many tasks kept against few.
 
 *Creations* are saves of new tasks by 32 clients on an asyncio loop, each of which makes its next when the
 last is on disk. The other side is a bare loop of SQLite transactions on the same schema, with as many rows
-in each as ours had on average, made beforehand. *Get* is a ``tasks/get`` through driver, engine and store,
-one after another. *Sweep* is a driver that finds a file of expired tasks, and is polled until they are gone.
+in each as ours had on average; for PostgreSQL, of ``INSERT … RETURNING`` through the same driver, which sends
+as many in one pipeline. Records here and rows there are made beforehand. *Get* is a ``tasks/get``
+through driver, engine and store, one after another. *Sweep* is a driver that finds a file of expired tasks,
+and is polled until they are gone.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, closing
 from itertools import cycle
 from pathlib import Path
@@ -24,13 +26,15 @@ from typing import Any, Final
 if not __package__:
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
+import psycopg
 from attrs import evolve
 from mcp_tasks_adapters.asyncio_h11 import open_driver
 from mcp_tasks_adapters.asyncio_h11.loop import AsyncioThread
 from mcp_tasks_adapters.driver import Driver, RequestFacts
 from mcp_tasks_adapters.stores import SqliteStore
-from mcp_tasks_adapters.stores.sqlite.rows import Rows
+from mcp_tasks_adapters.stores.rows import Rows
 from mcp_tasks_adapters.stores.sqlite.schema import connect, prepare
+from mcp_tasks_adapters.storing import Store
 from mcp_tasks_adapters.toolkit import Limits, Server
 
 from bench.harness import Comparison, Figure, Options, alternate, main
@@ -40,13 +44,14 @@ from mcp_tasks_proto.inputs import Saved, StoreInput
 from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.wire.jsonrpc import decode, encode
+from tests.adapters.postgres_server import PostgresServer, Schema, find_binaries
 
 __all__ = ["measure"]
 
 CLIENTS: Final = 32
 CREATE_TARGET: Final = 0.5
 ROWS_A_SECOND: Final = 80_000
-"""How many rows the bare side has ready for each second; it must not run out of them."""
+"""How many records either side has ready for each second; it must not run out of them."""
 
 FEW, MANY = 1_000, 1_000_000
 GROWTH_TARGET: Final = 1.15
@@ -66,6 +71,7 @@ def measure(options: Options) -> Sequence[Figure]:
         folder = Path(name)
         return [
             measure_creations(folder, options),
+            *measure_postgres_creations(options),
             measure_growth(folder, options),
             *measure_sweep(folder),
         ]
@@ -77,21 +83,59 @@ def measure(options: Options) -> Sequence[Figure]:
 def measure_creations(folder: Path, options: Options) -> Figure:
     """Return how many tasks a second are made durably, by what bare SQLite does with the same grouping."""
     files = (folder / f"creations-{number}.db" for number in range(10**6))
-    groups = [asyncio.run(make_tasks(next(files), 0.5)).group]
+
+    async def ours(seconds: float) -> Made:
+        path = next(files)
+        return await make_tasks(SqliteStore(path), seconds, lambda: sqlite_groups(path))
+
+    return compare_creations(
+        "SQLite", options, ours, lambda group: insert_rows(next(files), options.seconds, group)
+    )
+
+
+def measure_postgres_creations(options: Options) -> Sequence[Figure]:
+    """Return the same for PostgreSQL, on a server of its own; nothing, and a word, where there is none."""
+    binaries = find_binaries()
+    if binaries is None:
+        print("There are no server programs of PostgreSQL here: it is not measured.", file=sys.stderr)
+        return []
+    server = PostgresServer(binaries, {"fsync": "on"})
+    try:
+        server.start()
+        schema = server.new_schema()
+
+        async def ours(seconds: float) -> Made:
+            store = schema.store(lease_ms=60_000)
+            return await make_tasks(store, seconds, lambda: postgres_groups(schema))
+
+        return [
+            compare_creations(
+                "PostgreSQL", options, ours, lambda group: insert_returning(schema, options.seconds, group)
+            )
+        ]
+    finally:
+        server.remove()
+
+
+def compare_creations(
+    database: str,
+    options: Options,
+    make: Callable[[float], Coroutine[Any, Any, Made]],
+    bare: Callable[[int], float],
+) -> Figure:
+    """Return what creations reach of what the bare database does with groups of the same size."""
+    groups = [asyncio.run(make(0.5)).group]
 
     def ours() -> float:
-        made = asyncio.run(make_tasks(next(files), options.seconds))
+        made = asyncio.run(make(options.seconds))
         groups.append(made.group)
         return made.rate
 
-    compared = alternate(
-        {"ours": ours, "bare": lambda: insert_rows(next(files), options.seconds, round(groups[-1]))},
-        options.runs,
-    )
+    compared = alternate({"ours": ours, "bare": lambda: bare(round(groups[-1]))}, options.runs)
     rates = f"{compared.median('ours'):,.0f}/s / {compared.median('bare'):,.0f}/s"
     return Figure(
         benchmark="store",
-        subject="durable creations, 32 clients / bare SQLite",
+        subject=f"durable creations, 32 clients / bare {database}",
         value=compared.ratio("ours", "bare"),
         unit="x",
         at_least=CREATE_TARGET,
@@ -102,11 +146,12 @@ def measure_creations(folder: Path, options: Options) -> Figure:
 class Made:
     """Tasks made by clients, each of which waits for one before it makes the next."""
 
-    def __init__(self, store: SqliteStore, seconds: float) -> None:
+    def __init__(self, store: Store, records: list[TaskRecord], seconds: float) -> None:
         self._store = store
         self._start = time.perf_counter()
         self._end = self._start + seconds
         self._busy = CLIENTS
+        self._records = records
         self._made = 0
         self._quota = Quota(tasks=PLENTY, tasks_per_principal=PLENTY, task_bytes=PLENTY)
         self.over = asyncio.Event()
@@ -117,7 +162,7 @@ class Made:
     def make(self) -> None:
         """Make a task, unless time is up."""
         if time.perf_counter() < self._end:
-            self._store.submit(Save(new_record(token_urlsafe(24)), None, 0, self._quota), self._answered)
+            self._store.submit(Save(self._records.pop(), None, 0, self._quota), self._answered)
             return
         self._busy -= 1
         if not self._busy:
@@ -135,24 +180,35 @@ class Made:
         self.make()
 
 
-async def make_tasks(path: Path, seconds: float) -> Made:
-    """Let the clients make tasks for a while."""
-    store = SqliteStore(path)
+async def make_tasks(store: Store, seconds: float, groups: Callable[[], int]) -> Made:
+    """Let the clients make tasks for a while; ``groups`` tells how many transactions it took."""
     await store.open(AsyncioThread())
-    made = Made(store, seconds)
+    made = Made(store, new_records(seconds), seconds)
     for _ in range(CLIENTS):
         made.make()
     await made.over.wait()
-    with closing(sqlite3.connect(path)) as connection:
-        made.count(*connection.execute("SELECT writes FROM nodes").fetchone())
+    made.count(groups())
     await store.close()
     return made
+
+
+def sqlite_groups(path: Path) -> int:
+    """Return how many transactions the only node over a file made."""
+    with closing(sqlite3.connect(path)) as connection:
+        groups: int = connection.execute("SELECT writes FROM nodes").fetchone()[0]
+    return groups
+
+
+def postgres_groups(schema: Schema) -> int:
+    """Return how many statements the only node over a schema made."""
+    groups: int = schema.run("SELECT writes FROM nodes")[0][0]
+    return groups
 
 
 def insert_rows(path: Path, seconds: float, group: int) -> float:
     """Return how many ready rows a second go into the same table, so many a transaction."""
     prepare(path)
-    rows = [(*Rows(None).row(new_record(token_urlsafe(24))), 1) for _ in range(int(seconds * ROWS_A_SECOND))]
+    rows = [(*Rows(None).row(record), 1) for record in new_records(seconds)]
     done, start = 0, time.perf_counter()
     with closing(connect(path)) as connection:
         while time.perf_counter() < start + seconds and done + group <= len(rows):
@@ -168,6 +224,31 @@ INSERT: Final = """
     INSERT INTO tasks (task_id, version, owner, node, expires_at_ms, payload_bytes, record, writer)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
+
+
+def insert_returning(schema: Schema, seconds: float, group: int) -> float:
+    """Return how many ready rows a second go into the same table, so many a transaction and pipeline."""
+    schema.run("TRUNCATE tasks")
+    rows = [(*Rows(None).row(record), 1) for record in new_records(seconds / 4)]
+    done, start = 0, time.perf_counter()
+    with psycopg.connect(schema.dsn, options=f"-c search_path={schema.name}") as connection:
+        cursor = connection.cursor()
+        while time.perf_counter() < start + seconds and done + group <= len(rows):
+            cursor.executemany(INSERT_RETURNING, rows[done : done + group], returning=True)
+            connection.commit()
+            done += group
+        return done / (time.perf_counter() - start)
+
+
+INSERT_RETURNING: Final = """
+    INSERT INTO tasks (task_id, version, owner, node, expires_at_ms, payload_bytes, record, writer)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING version
+"""
+
+
+def new_records(seconds: float) -> list[TaskRecord]:
+    """Return as many tasks as can be made in that time, and more."""
+    return [new_record(token_urlsafe(24)) for _ in range(int(seconds * ROWS_A_SECOND))]
 
 
 def new_record(task_id: str) -> TaskRecord:
@@ -241,13 +322,22 @@ class Poller:
         self._limits = Limits()
         self._replied: asyncio.Future[dict[str, Any]]
 
-    def reply(self, message: dict[str, Any] | None, http_status: int, headers: Sequence[Any] = ()) -> None:
+    def reply(
+        self,
+        message: dict[str, Any] | None,
+        http_status: int,
+        headers: Sequence[Any] = (),
+        event_id: str | None = None,
+    ) -> None:
         """Take the reply (``driver.Channel``)."""
         assert message is not None
         self._replied.set_result(message)
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any], event_id: str | None = None) -> None:
         """Take a notification; there is none."""
+
+    def open(self) -> None:
+        """Become a stream; nobody asks for one."""
 
     async def poll(self) -> bytes:
         """Poll the next task; return the reply as bytes."""

@@ -15,7 +15,7 @@ from mcp_tasks_proto.proxy import TROUBLE_TABLE
 DOCS: Final = Path(__file__).parent
 TESTS: Final = DOCS.parent / "tests"
 CITATION: Final = re.compile(
-    r"\b(?:WIRE|NEG|LIFE|GET|UPD|CAN|INP|TTL|SUB|HTTP|STD|REQ|PRX|HIS|SEC|LIM)\.\d+\b"
+    r"\b(?:WIRE|NEG|LIFE|GET|UPD|CAN|INP|TTL|SUB|HTTP|STD|REQ|PRX|HIS|LEG|SEC|LIM)\.\d+\b"
 )
 
 NOTE: Final = "<!-- Written by docs/generate.py (make docs): change the code, not this page. -->"

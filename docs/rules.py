@@ -78,6 +78,18 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "REQ.7": "cancelling and no longer waiting are two things",
         "REQ.8": "an output schema is for the final result",
     },
+    "The legacy era": {
+        "LEG.1": "who serves that version may keep its tasks to itself, as though there were none",
+        "LEG.2": "a session is opened by initialize, and ends",
+        "LEG.3": "a call is a task where capability and tool allow it, and the caller asks for one",
+        "LEG.4": "tasks/result waits for the end, and then gives what the call would have given",
+        "LEG.5": "cancelled before the answer says so; a task that has ended cannot be",
+        "LEG.6": "isError is failed, and the result is there all the same",
+        "LEG.7": "a bad cursor, an unknown or an expired id is -32602, also to who waits for a result",
+        "LEG.8": "questions of a task are requests on the stream of its result",
+        "LEG.9": "both eras at one endpoint; a task made in one is there in the other",
+        "LEG.10": "a client takes questions as tasks of its own",
+    },
     "The proxy": {
         "PRX.1": "an upstream hears what all three agree on, and the proxy speaks for itself",
         "PRX.2": "what is known of an upstream is kept for its time, by authorization, until it is wrong",

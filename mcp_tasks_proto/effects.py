@@ -25,11 +25,14 @@ __all__ = [
     "FindExpired",
     "Forward",
     "InputAnswer",
+    "ListTasks",
     "Load",
+    "OpenStream",
     "Quota",
     "RejectReport",
     "Reply",
     "RequestCancel",
+    "ResumeWork",
     "Save",
     "Send",
     "StartTool",
@@ -53,6 +56,10 @@ class Reply:
     exchange: Hashable
     message: dict[str, Any] | None
     http_status: int
+    session: str | None = None
+    """The id of the session that this reply opens, for the header ``Mcp-Session-Id`` (LEG.2)."""
+    event_id: str | None = None
+    """The id of its event, where it goes on a stream that can be taken up again (LEG.2)."""
 
 
 @frozen
@@ -61,6 +68,18 @@ class Send:
 
     exchange: Hashable
     message: dict[str, Any]
+    event_id: str | None = None
+    """The id of its event, where the stream can be taken up again (LEG.2)."""
+
+
+@frozen
+class OpenStream:
+    """Make the exchange a stream now, before there is a message to send on it (LEG.2).
+
+    Only :class:`~mcp_tasks_proto.legacy.DualEraServer` asks for it, and only over HTTP.
+    """
+
+    exchange: Hashable
 
 
 # -- to the code that answers requests ------------------------------------------------------------------
@@ -83,6 +102,9 @@ class StartTool:
     """What the handler gave as ``state`` then."""
     params: Mapping[str, Any] = field(factory=dict)
     """The request's params as they came, ``_meta`` and unknown fields included (WIRE.5)."""
+    must_create_task: bool = False
+    """The caller is owed a task (LEG.3): report ``CallBecameTask`` at once, and let the handler run as its
+    work. Only a caller of 2025-11-25 can ask for that."""
 
 
 @frozen(kw_only=True)
@@ -116,6 +138,28 @@ class StartWork:
     task_id: str
 
 
+@frozen(kw_only=True)
+class ResumeWork:
+    """The node that ran this task's work is gone, and the work is this node's now: run the tool again.
+
+    Its handler is given what it was given first, and its work reports with this ``resumption``. What it asks
+    again is not asked anew: the answers that there are come at once, by ``DeliverInput`` (INP.1).
+    """
+
+    task_id: str
+    resumption: int
+    tool: str
+    arguments: Mapping[str, Any]
+    client_capabilities: Mapping[str, Any]
+    principal: str | None
+    checkpoint: Any = None
+    """What the work saved last (``WorkCheckpointed``); ``None``: nothing."""
+    answers: Mapping[str, Any] = field(factory=dict)
+    """What ``StartTool`` carried when the call became a task."""
+    state: Any = None
+    """Likewise."""
+
+
 @frozen
 class InputAnswer:
     """One answer on its way to a worker, who asked for it as ``name`` in its question ``ask``."""
@@ -142,6 +186,8 @@ class CancelReason(Enum):
     """Its time to live has passed; its record is gone, or about to go."""
     ENDED = "ended"
     """The task has ended without this worker: cancelled by deadline, or by another node."""
+    TAKEN_OVER = "taken over"
+    """Another node runs the work now: this worker's was taken for gone, and what it reports is not taken."""
 
     __hash__ = object.__hash__
 
@@ -221,13 +267,27 @@ class FindExpired:
     token: Hashable
 
 
+@frozen(kw_only=True)
+class ListTasks:
+    """Answer with ``TasksListed``: at most ``limit`` records of ``principal``, in order of their ids, the
+    first being the first after ``after``; or with ``LoadFailed`` (LEG.7)."""
+
+    principal: str
+    after: str | None
+    """A task id, whether there is such a task or not; ``None``: from the beginning."""
+    limit: int
+    token: Hashable
+
+
 Effect = (
     Reply
     | Send
+    | OpenStream
     | StartTool
     | Forward
     | StopCall
     | StartWork
+    | ResumeWork
     | DeliverInput
     | RequestCancel
     | AcceptReport
@@ -236,6 +296,7 @@ Effect = (
     | Save
     | Delete
     | FindExpired
+    | ListTasks
 )
 
 

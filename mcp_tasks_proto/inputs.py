@@ -28,12 +28,14 @@ __all__ = [
     "CallInput",
     "CallNotified",
     "CallReturned",
+    "ConnectionClosed",
     "Default",
     "ExchangeClosed",
     "ExpiredFound",
     "HttpHead",
     "Input",
     "Keep",
+    "LegacyInput",
     "LoadFailed",
     "Loaded",
     "MessageReceived",
@@ -43,13 +45,18 @@ __all__ = [
     "SaveFailed",
     "SaveRefused",
     "Saved",
+    "SessionEnded",
     "ShutdownStarted",
     "StoreInput",
     "StreamReady",
+    "StreamRequested",
+    "TaskEnded",
+    "TasksListed",
     "TimePassed",
     "ToolsChanged",
     "TtlChanged",
     "WorkAskedInput",
+    "WorkCheckpointed",
     "WorkCompleted",
     "WorkFailed",
     "WorkInput",
@@ -91,6 +98,8 @@ class HttpHead:
     """Names of headers that stood there more than once."""
     accepts_stream: bool = True
     """Whether the client takes ``text/event-stream``; without it no notifications are sent."""
+    method: str = "POST"
+    """``GET`` and ``DELETE`` are of 2025-11-25: see :class:`StreamRequested` and :class:`SessionEnded`."""
 
 
 @frozen(kw_only=True)
@@ -110,6 +119,11 @@ class MessageReceived:
     """The authenticated caller (SEC.1)."""
     tasks_enabled: bool = True
     """Whether the Tasks extension is on for this request (NEG.7)."""
+    new_session: str | None = None
+    """The id of a session, should this message open one over HTTP (LEG.2): as hard to guess as a task id.
+
+    Only :class:`~mcp_tasks_proto.legacy.DualEraServer` looks at it, and only at that of an ``initialize``.
+    """
 
 
 @frozen
@@ -124,6 +138,37 @@ class StreamReady:
     """All that was sent on this exchange has left; there is room for more (SUB.2)."""
 
     exchange: Hashable
+
+
+# -- transport of 2025-11-25 (for ``legacy.DualEraServer`` alone) --------------------------------------------
+
+
+@frozen(kw_only=True)
+class StreamRequested:
+    """A client opens a stream that belongs to no request of its own: HTTP GET (LEG.2).
+
+    With a ``Last-Event-ID`` header it takes up a stream whose connection was lost.
+    """
+
+    exchange: Hashable
+    http: HttpHead
+    principal: str | None = None
+
+
+@frozen(kw_only=True)
+class SessionEnded:
+    """A client ends its session: HTTP DELETE (LEG.2)."""
+
+    exchange: Hashable
+    http: HttpHead
+    principal: str | None = None
+
+
+@frozen
+class ConnectionClosed:
+    """A shared channel (stdio) has ended, and with it the session on it, if one was opened."""
+
+    connection: Hashable
 
 
 # -- calls: what came of a StartTool or a Forward ----------------------------------------------------
@@ -187,6 +232,9 @@ class CallBecameTask:
 
 
 # -- work: what the worker of a task does -------------------------------------------------------------
+#
+# ``resumption`` says which run of the work speaks: 0 the one of StartWork, later ones what ResumeWork said.
+# Once the work was taken over, what an earlier run says is rejected.
 
 
 @frozen(kw_only=True)
@@ -199,16 +247,36 @@ class WorkProgressed:
     ttl_ms: int | Keep | None = KEEP
     """New lifetime, counted from creation."""
     poll_interval_ms: int | Keep | None = KEEP
+    resumption: int = 0
+
+
+@frozen(kw_only=True)
+class WorkCheckpointed:
+    """The worker saves a small value for the next run, in case its node is gone some day."""
+
+    task_id: str
+    token: Hashable
+    value: Any
+    """Any JSON value, in place of the one before; ``None``: there is none."""
+    received: Sequence[str] = ()
+    """Its questions (``ask``) so far whose answers the value takes into account: the next run will not ask
+    them, and their answers are kept back from questions that look the same."""
+    resumption: int = 0
 
 
 @frozen(kw_only=True)
 class WorkAskedInput:
-    """The worker needs input. ``ask`` is a name of its own for this question, for life."""
+    """The worker needs input. ``ask`` is a name of its own for this question, for life.
+
+    What a resumed worker asks under the same names and with the same requests as the worker before is the
+    same question: it keeps its key, and its answer if it has one (INP.1).
+    """
 
     task_id: str
     token: Hashable
     ask: str
     requests: Mapping[str, Mapping[str, Any]]
+    resumption: int = 0
 
 
 @frozen(kw_only=True)
@@ -218,6 +286,7 @@ class WorkWithdrewInput:
     task_id: str
     token: Hashable
     ask: str
+    resumption: int = 0
 
 
 @frozen(kw_only=True)
@@ -228,6 +297,7 @@ class WorkCompleted:
     token: Hashable
     result: Mapping[str, Any]
     status_message: str | Keep | None = KEEP
+    resumption: int = 0
 
 
 @frozen(kw_only=True)
@@ -239,6 +309,7 @@ class WorkFailed:
     error: ErrorObject
     status_message: str | None = None
     """``None``: the error's message is used; a failed task always says something."""
+    resumption: int = 0
 
 
 @frozen(kw_only=True)
@@ -248,6 +319,23 @@ class WorkStopped:
     task_id: str
     token: Hashable
     status_message: str | Keep | None = KEEP
+    resumption: int = 0
+
+
+@frozen(kw_only=True)
+class TaskEnded:
+    """The host ends a task now, whatever its worker does; the worker is told to stop (LEG.5).
+
+    Rejected where the task has ended already, or is gone. Unlike the cancellation of the modern era this
+    waits for nobody (CAN.6), and what the worker reports afterwards changes nothing.
+    """
+
+    task_id: str
+    token: Hashable
+    error: ErrorObject | None = None
+    """The task fails with it; ``None``: the task is cancelled."""
+    status_message: str | None = None
+    """``None``: the error's message, or what the task said last."""
 
 
 # -- store ----------------------------------------------------------------------------------------------
@@ -309,6 +397,15 @@ class ExpiredFound:
 
 
 @frozen
+class TasksListed:
+    """Answer to ``ListTasks``: records in order of their ids, and whether there are more after them."""
+
+    token: Hashable
+    records: Sequence[TaskRecord]
+    more: bool
+
+
+@frozen
 class RecordChanged:
     """Another node saved this record."""
 
@@ -327,7 +424,8 @@ class WorkLost:
     """The node that ran the work of this task is gone, and will save nothing more.
 
     Told again from time to time for as long as the record names that ``node``: the engine that could not
-    save what follows from it waits for the next time. Harmless once the work is somebody else's, or done.
+    save what follows from it, or has no room for one more worker, waits for the next time. Harmless once the
+    work is somebody else's, or done.
     """
 
     task_id: str
@@ -367,12 +465,14 @@ class ShutdownStarted:
 CallInput = CallReturned | CallFailed | CallNotified | CallAskedInput | CallBecameTask
 WorkInput = (
     WorkProgressed
+    | WorkCheckpointed
     | WorkAskedInput
     | WorkWithdrewInput
     | WorkCompleted
     | WorkFailed
     | WorkStopped
     | TtlChanged
+    | TaskEnded
 )
 StoreInput = (
     Loaded
@@ -382,6 +482,7 @@ StoreInput = (
     | SaveFailed
     | SaveRefused
     | ExpiredFound
+    | TasksListed
     | RecordChanged
     | RecordRemoved
     | WorkLost
@@ -397,3 +498,6 @@ Input = (
     | ToolsChanged
     | ShutdownStarted
 )
+"""What every engine of a server takes."""
+LegacyInput = StreamRequested | SessionEnded | ConnectionClosed
+"""What an engine takes that serves 2025-11-25 as well."""

@@ -19,6 +19,8 @@ nowhere else in the package: every change of a status, in every role and era, is
     either one --WorkLost-------> failed
     either one --WorkStopped----> cancelled
     either one --GraceElapsed---> cancelled
+    either one --HostCancelled--> cancelled
+    either one --HostFailed-----> failed
 
 Three ideas keep it honest.
 
@@ -39,7 +41,9 @@ long an ended task can still be read is the host's to say (TTL.3).
 
 A cancel request is not a transition. It is cooperative (CAN.6): the record notes that it was asked for,
 the worker is told, and the status moves when the worker stops, finishes first, or lets its grace lapse.
-Likewise the end of a TTL is no status: the record ceases to be readable.
+2025-11-25 has it otherwise (LEG.5): there ``HostCancelled`` moves the status, and waits for nobody.
+Likewise the end of a TTL is no status: the record ceases to be readable. And a worker whose node is gone may
+be followed by another, which asks its questions again: the task and its keys stay as they are.
 """
 
 from __future__ import annotations
@@ -92,11 +96,13 @@ class Trigger(Enum):
     """A fact about a task, its guards resolved."""
 
     WORK_PROGRESSED = "WorkProgressed"
-    """The worker changed the status message, the TTL or the poll hint."""
+    """The worker changed the status message, the TTL or the poll hint, or saved a checkpoint."""
     INPUT_ASKED = "InputAsked"
     """The worker asks for one or more inputs."""
     INPUT_ASKED_AFTER_CANCEL = "InputAskedAfterCancel"
     """The same, once cancellation was requested."""
+    INPUT_ASKED_AGAIN = "InputAskedAgain"
+    """A worker that was resumed asks what is outstanding already, or answered."""
     INPUTS_PARTLY_ANSWERED = "InputsPartlyAnswered"
     """At least one outstanding request was answered; others remain."""
     INPUTS_FULLY_ANSWERED = "InputsFullyAnswered"
@@ -119,8 +125,14 @@ class Trigger(Enum):
     """The worker stopped without a result, as a cancelled one does."""
     WORK_LOST = "WorkLost"
     """The node that the worker ran on is gone, and the worker with it."""
+    WORK_RESUMED = "WorkResumed"
+    """The same, and another node takes the work over."""
     GRACE_ELAPSED = "GraceElapsed"
     """A cancelled worker did not stop in time."""
+    HOST_CANCELLED = "HostCancelled"
+    """The host cancels the task at once, whatever its worker does."""
+    HOST_FAILED = "HostFailed"
+    """The host fails the task at once, whatever its worker does."""
 
     __hash__ = object.__hash__
 
@@ -163,12 +175,15 @@ _ENDINGS: Mapping[Trigger, Verdict] = {
     Trigger.WORK_STOPPED: _CANCELLED,
     Trigger.WORK_LOST: _FAILED,
     Trigger.GRACE_ELAPSED: _CANCELLED,
+    Trigger.HOST_CANCELLED: _CANCELLED,
+    Trigger.HOST_FAILED: _FAILED,
 }
 
 _ENDED: Mapping[Trigger, Verdict] = {
     Trigger.WORK_PROGRESSED: IGNORE,
     Trigger.INPUT_ASKED: REJECT,
     Trigger.INPUT_ASKED_AFTER_CANCEL: REJECT,
+    Trigger.INPUT_ASKED_AGAIN: REJECT,
     Trigger.INPUTS_PARTLY_ANSWERED: IGNORE,
     Trigger.INPUTS_FULLY_ANSWERED: IGNORE,
     Trigger.NOTHING_ANSWERED: IGNORE,
@@ -180,7 +195,10 @@ _ENDED: Mapping[Trigger, Verdict] = {
     Trigger.WORK_FAILED: IGNORE,
     Trigger.WORK_STOPPED: IGNORE,
     Trigger.WORK_LOST: IGNORE,
+    Trigger.WORK_RESUMED: IGNORE,
     Trigger.GRACE_ELAPSED: IGNORE,
+    Trigger.HOST_CANCELLED: REJECT,
+    Trigger.HOST_FAILED: REJECT,
 }
 
 TABLE: Final[Mapping[tuple[Status, Trigger], Verdict]] = {
@@ -190,6 +208,7 @@ TABLE: Final[Mapping[tuple[Status, Trigger], Verdict]] = {
             Trigger.WORK_PROGRESSED: STAY,
             Trigger.INPUT_ASKED: _INPUT_REQUIRED,
             Trigger.INPUT_ASKED_AFTER_CANCEL: REJECT,
+            Trigger.INPUT_ASKED_AGAIN: STAY,
             # Nothing is outstanding while a task is working, so nothing can be answered or withdrawn.
             Trigger.INPUTS_PARTLY_ANSWERED: IGNORE,
             Trigger.INPUTS_FULLY_ANSWERED: IGNORE,
@@ -198,6 +217,7 @@ TABLE: Final[Mapping[tuple[Status, Trigger], Verdict]] = {
             Trigger.INPUTS_FULLY_WITHDRAWN: IGNORE,
             Trigger.CANCEL_REQUESTED: STAY,
             Trigger.TTL_CHANGED: STAY,
+            Trigger.WORK_RESUMED: STAY,
             **_ENDINGS,
         }.items()
     },
@@ -207,6 +227,7 @@ TABLE: Final[Mapping[tuple[Status, Trigger], Verdict]] = {
             Trigger.WORK_PROGRESSED: STAY,
             Trigger.INPUT_ASKED: STAY,
             Trigger.INPUT_ASKED_AFTER_CANCEL: REJECT,
+            Trigger.INPUT_ASKED_AGAIN: STAY,
             Trigger.INPUTS_PARTLY_ANSWERED: STAY,
             Trigger.INPUTS_FULLY_ANSWERED: _WORKING,
             Trigger.NOTHING_ANSWERED: IGNORE,
@@ -214,6 +235,7 @@ TABLE: Final[Mapping[tuple[Status, Trigger], Verdict]] = {
             Trigger.INPUTS_FULLY_WITHDRAWN: _WORKING,
             Trigger.CANCEL_REQUESTED: STAY,
             Trigger.TTL_CHANGED: STAY,
+            Trigger.WORK_RESUMED: STAY,
             **_ENDINGS,
         }.items()
     },

@@ -49,6 +49,10 @@ class Limits:
     """After a cancel, how long a worker may take to stop by itself (CAN.6)."""
     input_keys: int = _positive(256)
     """Input requests one task may make in its life."""
+    resumptions: int = _positive(16)
+    """Times the work of one task is taken over when its node is gone; then the task fails."""
+    checkpoint_bytes: int = _positive(64 * 1024)
+    """What the work of one task may save for the next run, as JSON."""
     status_message_chars: int = _positive(4096)
     """Longest status message; longer ones are cut."""
     sweep_batch: int = _positive(256)
@@ -71,6 +75,20 @@ class Limits:
     """How long a sealed ``requestState`` is accepted (INP.4)."""
     request_state_bytes: int = _positive(64 * 1024)
     """Largest sealed ``requestState``."""
+
+    # -- sessions of 2025-11-25 (LEG.2) ------------------------------------------------------
+    sessions: int = _positive(4096)
+    """Sessions open at once."""
+    sessions_per_principal: int = _positive(1024)
+    """Sessions of one principal."""
+    session_idle_ms: int = _positive(1_800_000)
+    """A session in which nothing is asked and no stream is open."""
+    session_events: int = _positive(256)
+    """Events of its streams that a session keeps, for a client that lost its connection."""
+    session_event_bytes: int = _positive(256 * 1024)
+    """The same, as JSON."""
+    requested_ttl_ms: int = _positive(86_400_000)
+    """Longest lifetime that a client may ask for its task (LEG.3)."""
 
     # -- connections (adapters) ---------------------------------------------------------------
     connections: int = _positive(1024)

@@ -45,6 +45,9 @@ class ToolDeclaration:
     definition: Mapping[str, Any]
     """The tool as ``tools/list`` shows it: name, description, inputSchema and so on."""
     task: TaskSupport = TaskSupport.OPTIONAL
+    resumable: bool = False
+    """Whether the work of its tasks is run again elsewhere when its node is gone (``ResumeWork``); otherwise
+    such a task fails."""
     header_parameters: tuple[HeaderParameter, ...] = field(init=False)
 
     @header_parameters.default

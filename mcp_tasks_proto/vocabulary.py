@@ -29,6 +29,7 @@ CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 RELATED_TASK = "io.modelcontextprotocol/related-task"
+"""The ``_meta`` key that ties a message to a task: an object with a ``taskId``."""
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 PROGRESS_TOKEN = "progressToken"
 

@@ -8,6 +8,8 @@ import pytest
 
 os.environ["MCP_TASKS_STORE"] = "memory:"
 """For every server that a test starts and does not tell where to keep tasks."""
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+"""Tests start hundreds of processes: none needs to compile anew what another has compiled."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -15,13 +15,16 @@ from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.errors import Unauthorized
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.errors import ErrorObject, internal_error, invalid_request, limit_reached
-from mcp_tasks_proto.inputs import MessageReceived
+from mcp_tasks_proto.inputs import MessageReceived, SessionEnded, StreamRequested
 
 if TYPE_CHECKING:
     from mcp_tasks_adapters.driver import Loop, RequestFacts
     from mcp_tasks_adapters.toolkit.server import Server
 
-__all__ = ["Admission", "Refusal"]
+__all__ = ["Admission", "Arrival", "Refusal"]
+
+Arrival = MessageReceived | StreamRequested | SessionEnded
+"""What comes in from outside, and must say whose it is."""
 
 _Answers = tuple[Any, Any] | BaseException
 """What ``principal=`` and ``enabled=`` say, or what one of them raised."""
@@ -34,7 +37,7 @@ class Refusal(Protocol):
 
     def __call__(
         self,
-        received: MessageReceived,
+        received: Arrival,
         error: ErrorObject,
         http_status: int,
         headers: Sequence[tuple[str, str]] = (),
@@ -45,7 +48,7 @@ class Refusal(Protocol):
 class _Visitor:
     """A message on its way in."""
 
-    received: MessageReceived
+    received: Arrival
     principal: Any
     enabled: Any
     errand: Errand[_Answers] | None = None
@@ -62,7 +65,7 @@ class Admission:
     """
 
     def __init__(
-        self, server: Server, loop: Loop, *, admit: Callable[[MessageReceived], None], refuse: Refusal
+        self, server: Server, loop: Loop, *, admit: Callable[[Arrival], None], refuse: Refusal
     ) -> None:
         self._server = server
         self._loop = loop
@@ -72,12 +75,14 @@ class Admission:
         # Those of one connection, in the order they came.
         self._queues: dict[Hashable, deque[_Visitor]] = {}
 
-    def ask(self, received: MessageReceived, facts: RequestFacts) -> None:
+    def ask(self, received: Arrival, facts: RequestFacts | None) -> None:
         """Ask the functions, and let the message in or answer it, now or when they know."""
         server = self._server
         principal: Any = None
         enabled: Any = True
         try:
+            if facts is None:
+                raise ValueError("the facts of the request are not known")
             if server.principal is not None:
                 principal = server.principal(facts)
             if server.enabled is not None:
@@ -89,7 +94,7 @@ class Admission:
             self._turn_away(received, error)
             return
         waits = inspect.isawaitable(principal) or inspect.isawaitable(enabled)
-        if not waits and received.connection not in self._queues:
+        if not waits and _connection(received) not in self._queues:
             self._let_in(received, principal, enabled)
         elif len(self._visitors) >= server.limits.exchanges:
             _discard(principal)
@@ -114,7 +119,7 @@ class Admission:
             self.cancel(exchange)
 
     def _wait(self, visitor: _Visitor) -> None:
-        connection = visitor.received.connection
+        connection = _connection(visitor.received)
         self._visitors[visitor.received.exchange] = visitor
         if connection is not None:
             self._queues.setdefault(connection, deque()).append(visitor)
@@ -126,14 +131,15 @@ class Admission:
         _discard(visitor.enabled)
         visitor.answers = answers
         visitor.known = True
-        queue = self._queues.get(visitor.received.connection)
+        connection = _connection(visitor.received)
+        queue = self._queues.get(connection)
         if queue is None:
             self._pass(visitor)
             return
         while queue and queue[0].known:
             self._pass(queue.popleft())
         if not queue:
-            self._queues.pop(visitor.received.connection, None)
+            self._queues.pop(connection, None)
 
     def _pass(self, visitor: _Visitor) -> None:
         if self._visitors.pop(visitor.received.exchange, None) is None:
@@ -144,13 +150,16 @@ class Admission:
             cancelled = RuntimeError("cancelled, and not from here")
             self._turn_away(visitor.received, visitor.answers or cancelled)
 
-    def _let_in(self, received: MessageReceived, principal: Any, enabled: Any) -> None:
+    def _let_in(self, received: Arrival, principal: Any, enabled: Any) -> None:
         if not isinstance(principal, str | None) or not isinstance(enabled, bool):
             self._turn_away(received, TypeError("principal= names a str or None, enabled= says a bool"))
             return
-        self._admit(evolve(received, principal=principal, tasks_enabled=enabled))
+        if isinstance(received, MessageReceived):
+            self._admit(evolve(received, principal=principal, tasks_enabled=enabled))
+        else:
+            self._admit(evolve(received, principal=principal))
 
-    def _turn_away(self, received: MessageReceived, error: BaseException) -> None:
+    def _turn_away(self, received: Arrival, error: BaseException) -> None:
         if isinstance(error, Unauthorized):
             headers = (
                 () if error.www_authenticate is None else (("www-authenticate", error.www_authenticate),)
@@ -160,6 +169,11 @@ class Admission:
         _log.error("a principal= or enabled= function failed: %s", describe(error))
         failed = internal_error("the caller could not be identified")
         self._refuse(received, failed, failed.http_status)
+
+
+def _connection(received: Arrival) -> Hashable:
+    """Return the shared channel that it came on, if it came on one."""
+    return received.connection if isinstance(received, MessageReceived) else None
 
 
 async def _answers(principal: Any, enabled: Any, cancelled: type[BaseException]) -> _Answers:

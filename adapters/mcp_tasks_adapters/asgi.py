@@ -59,7 +59,8 @@ def asgi_app(
     (``localhost`` or a loopback address) or one of ``allowed_hosts`` and ``allowed_origins`` (HTTP.1), where
     ``example.com:*`` stands for every port, and ``*`` for everything.
     """
-    return AsgiApp(server, policy=endpoint_policy(path, allowed_hosts, allowed_origins), store=store)
+    policy = endpoint_policy(path, allowed_hosts, allowed_origins, sessions=server.serves_sessions)
+    return AsgiApp(server, policy=policy, store=store)
 
 
 class AsgiApp:
@@ -140,8 +141,8 @@ class _Response:
         self._endpoint = endpoint
         self._limits = endpoint.limits
         self._send = send
-        self._events: deque[dict[str, Any]] = deque()
-        self._last: tuple[dict[str, Any] | None, int, Headers] | None = None
+        self._events: deque[tuple[dict[str, Any] | None, str | None]] = deque()
+        self._last: tuple[dict[str, Any] | None, int, Headers, str | None] | None = None
         self._news = asyncio.Event()
         self._streaming = False
         self._gone = False
@@ -149,15 +150,24 @@ class _Response:
     # -- the driver's side ---------------------------------------------------------------------------------
 
     def reply(
-        self, message: dict[str, Any] | None, http_status: int, headers: Sequence[tuple[str, str]] = ()
+        self,
+        message: dict[str, Any] | None,
+        http_status: int,
+        headers: Sequence[tuple[str, str]] = (),
+        event_id: str | None = None,
     ) -> None:
         """Send the last message."""
-        self._last = message, http_status, tuple(headers)
+        self._last = message, http_status, tuple(headers), event_id
         self._news.set()
 
-    def send(self, message: dict[str, Any]) -> None:
-        """Send a notification; the first one makes the response a stream."""
-        self._events.append(message)
+    def send(self, message: dict[str, Any], event_id: str | None = None) -> None:
+        """Send a message on the way; the first one makes the response a stream."""
+        self._events.append((message, event_id))
+        self._news.set()
+
+    def open(self) -> None:
+        """Make the response a stream now."""
+        self._events.append((None, None))
         self._news.set()
 
     # -- the server's side ---------------------------------------------------------------------------------
@@ -194,7 +204,7 @@ class _Response:
         """Send what comes, until the last message has left or the client is gone."""
         while True:
             while self._events:
-                await self._write_event(self._events.popleft())
+                await self._write_event(*self._events.popleft())
             if self._last is not None:
                 await self._finish()
             if self._last is not None or self._gone:
@@ -214,17 +224,18 @@ class _Response:
             except TimeoutError:
                 await self._write(KEEP_ALIVE)
 
-    async def _write_event(self, message: dict[str, Any]) -> None:
+    async def _write_event(self, message: dict[str, Any] | None, event_id: str | None) -> None:
         if not self._streaming:
             self._streaming = True
             await self._start(HTTPStatus.OK, STREAM_HEADERS)
-        await self._write(encode_event(encode(message)))
+        await self._write(b"" if message is None else encode_event(encode(message), event_id))
 
     async def _finish(self) -> None:
         assert self._last is not None
-        message, status, more = self._last
+        message, status, more, event_id = self._last
         if self._streaming:
-            await self._write(b"" if message is None else encode_event(encode(message)), more_body=False)
+            event = b"" if message is None else encode_event(encode(message), event_id)
+            await self._write(event, more_body=False)
             return
         headers, body = response_parts(message, more)
         await self._start(status, (*headers, ("content-length", str(len(body)))))

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from attrs import define, field, frozen
 
-from mcp_tasks_adapters.admission import Admission
+from mcp_tasks_adapters.admission import Admission, Arrival
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.storing import Event, LoopThread, Questions, Store, StoreEffect
 from mcp_tasks_adapters.toolkit.calls import InputRequired, Request, TaskOffer, ToolCall
@@ -24,6 +24,7 @@ from mcp_tasks_adapters.toolkit.outcomes import (
     Ending,
     Outcome,
     describe,
+    handler_as_work,
     run_request,
     run_tool,
     run_work,
@@ -38,10 +39,13 @@ from mcp_tasks_proto.effects import (
     DeliverInput,
     FindExpired,
     Forward,
+    ListTasks,
     Load,
+    OpenStream,
     RejectReport,
     Reply,
     RequestCancel,
+    ResumeWork,
     Save,
     Send,
     StartTool,
@@ -56,20 +60,26 @@ from mcp_tasks_proto.inputs import (
     CallFailed,
     CallNotified,
     CallReturned,
+    ConnectionClosed,
     ExchangeClosed,
     HttpHead,
     Input,
+    LegacyInput,
     MessageReceived,
+    SessionEnded,
     ShutdownStarted,
     StreamReady,
+    StreamRequested,
     TimePassed,
     ToolsChanged,
     WorkAskedInput,
+    WorkCheckpointed,
     WorkCompleted,
     WorkFailed,
     WorkProgressed,
     WorkStopped,
 )
+from mcp_tasks_proto.legacy import DualEraServer, LegacyPolicy
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.wire.jsonrpc import Notification, Response, error_message, parse_message
 
@@ -137,16 +147,24 @@ class Channel(Protocol):
     """The way back to the peer for one exchange. Neither method waits or raises."""
 
     def reply(
-        self, message: dict[str, Any] | None, http_status: int, headers: Sequence[tuple[str, str]] = ()
+        self,
+        message: dict[str, Any] | None,
+        http_status: int,
+        headers: Sequence[tuple[str, str]] = (),
+        event_id: str | None = None,
     ) -> None:
         """Send the last message; ``None``: none, as for a notification, or a request that was cancelled.
 
         ``headers`` are HTTP headers to add, names in lower case (``www-authenticate`` beside a 401); a
-        transport that has no status and headers leaves both out.
+        transport that has no status and headers leaves both out. ``event_id`` is that of its server-sent
+        event, for clients of 2025-11-25.
         """
 
-    def send(self, message: dict[str, Any]) -> None:
-        """Send a notification on the stream; call ``driver.ready(exchange)`` when it has left."""
+    def send(self, message: dict[str, Any], event_id: str | None = None) -> None:
+        """Send a message on the stream; call ``driver.ready(exchange)`` when it has left."""
+
+    def open(self) -> None:
+        """Make the response a stream before there is a message to send (2025-11-25, HTTP)."""
 
 
 @define(eq=False)
@@ -161,10 +179,16 @@ class _Call:
 
 @define(eq=False)
 class _Worker:
-    """The work of a task."""
+    """One run of the work of a task."""
 
     context: TaskContext
-    errand: Errand[Ending] | None = None
+    resumption: int = 0
+    may_be_handed_on: bool = False
+    """Whether another process goes on with the task when this one ends."""
+    handed_on: bool = False
+    """Whether it does, and this run is to end without a word."""
+    errand: Errand[Any] | None = None
+    """That of its call, or one of its own."""
 
 
 class Driver:
@@ -184,10 +208,12 @@ class Driver:
         ``store`` is open, and it and ``loop`` may be used at once.
         """
         self._limits = server.limits
+        self._keeps_for_others = store.node is not None
         self._tools = dict(server.tools)
         self._handlers = dict(server.handlers)
         self._loop = loop
-        self._engine = ServerEngine(settings=server.settings(), tools=server.declarations(), node=store.node)
+        self._engine = _make_engine(server, store.node)
+        self._dual_era = isinstance(self._engine, DualEraServer)
         self._questions = Questions(store, loop, self.feed)
         self._admission: Admission | None = None
         if server.principal is not None or server.enabled is not None:
@@ -197,16 +223,18 @@ class Driver:
         self._calls: dict[Hashable, _Call] = {}
         self._workers: dict[str, _Worker] = {}
         self._stopping = False
-        self._inbox: deque[Input] = deque()
+        self._inbox: deque[Input | LegacyInput] = deque()
         self._feeding = False
         self._deadline: int | None = None
         self._actions: dict[type, Callable[[Any], None]] = {
             Reply: self._reply,
             Send: self._send,
+            OpenStream: self._open_stream,
             StartTool: self._start_tool,
             Forward: self._forward,
             StopCall: self._stop_call,
             StartWork: self._start_work,
+            ResumeWork: self._resume_work,
             DeliverInput: self._deliver_input,
             RequestCancel: self._request_cancel,
             AcceptReport: self._accept_report,
@@ -215,6 +243,7 @@ class Driver:
             Save: self._questions.ask,
             Delete: self._questions.ask,
             FindExpired: self._questions.ask,
+            ListTasks: self._questions.ask,
         }
         self._unwatch_store = store.watch(self._engine.concerns, self.feed)
         self._unwatch_tools = server.watch_tools(lambda: self._tools_changed(server))
@@ -227,28 +256,51 @@ class Driver:
 
     # -- for the loop module -------------------------------------------------------------------------------
 
+    @property
+    def asks_who_calls(self) -> bool:
+        """Whether the server has a ``principal=`` or ``enabled=`` function, which looks at requests."""
+        return self._admission is not None
+
     def receive(
         self,
         message: Any,
         channel: Channel,
         *,
-        facts: RequestFacts,
+        facts: RequestFacts | None,
         connection: Hashable | None = None,
         http: HttpHead | None = None,
     ) -> int:
         """Take in a parsed JSON value; return the exchange it opened.
 
         The reply may come before this returns. ``connection`` names the shared channel of stdio; over HTTP it
-        is ``None`` and ``http`` is given.
+        is ``None`` and ``http`` is given. ``facts`` may be ``None`` unless :attr:`asks_who_calls`: then
+        nobody is let in without them.
         """
         exchange = next(self._exchanges)
         self._channels[exchange] = channel
-        received = MessageReceived(exchange=exchange, message=message, connection=connection, http=http)
+        received = MessageReceived(
+            exchange=exchange,
+            message=message,
+            connection=connection,
+            http=http,
+            new_session=_session_for(message) if http is not None and self._dual_era else None,
+        )
+        self._let_in(received, facts)
+        return exchange
+
+    def receive_head(self, channel: Channel, *, facts: RequestFacts | None, http: HttpHead) -> int:
+        """Take in a request without a message, GET or DELETE (LEG.2); return the exchange it opened."""
+        exchange = next(self._exchanges)
+        self._channels[exchange] = channel
+        arrival = StreamRequested if http.method == "GET" else SessionEnded
+        self._let_in(arrival(exchange=exchange, http=http), facts)
+        return exchange
+
+    def _let_in(self, received: Arrival, facts: RequestFacts | None) -> None:
         if self._admission is None:
             self.feed(received)
         else:
             self._admission.ask(received, facts)
-        return exchange
 
     def closed(self, exchange: int) -> None:
         """The peer of this exchange is gone. Harmless after its reply."""
@@ -258,6 +310,11 @@ class Driver:
             return
         self._drop_call(exchange)
         self.feed(ExchangeClosed(exchange))
+
+    def connection_closed(self, connection: Hashable) -> None:
+        """A shared channel has ended; every exchange on it was closed before, or answered."""
+        if self._dual_era:
+            self.feed(ConnectionClosed(connection))
 
     def ready(self, exchange: int) -> None:
         """What was sent on this exchange's stream has been written. Harmless after its reply."""
@@ -286,11 +343,16 @@ class Driver:
                 self._call_ended(exchange, _stopping())
 
     def stop_work(self) -> None:
-        """Cancel every handler and worker; called when the loop is about to end."""
+        """Cancel every handler and worker; called when the loop is about to end.
+
+        Work that can be resumed, and that a store keeps which others can reach, ends without a word: whoever
+        comes next finds that its node is gone, and goes on with it.
+        """
         self.stop_calls()
         self._unwatch_tools()
         for worker in list(self._workers.values()):
-            self._stop_worker(worker, record_gone=False)
+            worker.handed_on = worker.may_be_handed_on and not worker.context.cancelled
+            self._stop_worker(worker, record_gone=worker.handed_on)
 
     async def settled(self) -> None:
         """Return once all that was reported is in the store, or failed to get there; hear of no more news.
@@ -301,7 +363,7 @@ class Driver:
         self._unwatch_store()
         await self._questions.settled()
 
-    def feed(self, fact: Input) -> None:
+    def feed(self, fact: Input | LegacyInput) -> None:
         """Hand a fact to the engine, now or when it is done with those before, and do what it says.
 
         For facts that no other method tells: news from a store, or ``TtlChanged``.
@@ -317,7 +379,7 @@ class Driver:
         finally:
             self._feeding = False
 
-    def _step(self, fact: Input) -> None:
+    def _step(self, fact: Any) -> None:
         try:
             step = self._engine.handle(fact, now=self._loop.now_ms())
         except Exception as error:
@@ -329,11 +391,11 @@ class Driver:
             self._deadline = step.deadline
             self._loop.wake_at(step.deadline)
 
-    def _contain(self, fact: Input, error: Exception) -> None:
+    def _contain(self, fact: Input | LegacyInput, error: Exception) -> None:
         """The engine did not take ``fact``; nobody shall wait in vain for what comes of it."""
         _log.error("the engine did not take %s: %s", type(fact).__name__, describe(error))
         match fact:
-            case MessageReceived():
+            case MessageReceived() | StreamRequested() | SessionEnded():
                 failed = internal_error("the request could not be handled")
                 self._refuse(fact, failed, failed.http_status)
                 self.feed(ExchangeClosed(fact.exchange))
@@ -343,8 +405,12 @@ class Driver:
                 self.feed(CallFailed(fact.exchange, failed))
             case WorkCompleted() | WorkFailed():
                 failed = internal_error("the worker's result cannot be kept")
-                self.feed(WorkFailed(task_id=fact.task_id, token=fact.token, error=failed))
-            case WorkProgressed() | WorkAskedInput() if isinstance(fact.token, Report):
+                self.feed(
+                    WorkFailed(
+                        task_id=fact.task_id, token=fact.token, error=failed, resumption=fact.resumption
+                    )
+                )
+            case WorkProgressed() | WorkCheckpointed() | WorkAskedInput() if isinstance(fact.token, Report):
                 fact.token.settle("the engine cannot take it")
 
     # -- to the peer ---------------------------------------------------------------------------------------
@@ -352,7 +418,11 @@ class Driver:
     def _reply(self, reply: Reply) -> None:
         channel = self._channels.pop(reply.exchange, None)
         if channel is not None:
-            channel.reply(reply.message, reply.http_status)
+            if reply.session is None and reply.event_id is None:
+                channel.reply(reply.message, reply.http_status)
+            else:
+                headers = () if reply.session is None else (("mcp-session-id", reply.session),)
+                channel.reply(reply.message, reply.http_status, headers, reply.event_id)
         # An offer outlives the reply that carries the handle, but not an error: then there will be no task.
         if self._calls and reply.message is not None and "error" in reply.message:
             self._drop_call(reply.exchange)
@@ -360,11 +430,19 @@ class Driver:
     def _send(self, send: Send) -> None:
         channel = self._channels.get(send.exchange)
         if channel is not None:
-            channel.send(send.message)
+            if send.event_id is None:
+                channel.send(send.message)
+            else:
+                channel.send(send.message, send.event_id)
+
+    def _open_stream(self, opening: OpenStream) -> None:
+        channel = self._channels.get(opening.exchange)
+        if channel is not None:
+            channel.open()
 
     def _refuse(
         self,
-        received: MessageReceived,
+        received: Arrival,
         error: ErrorObject,
         http_status: int,
         headers: Sequence[tuple[str, str]] = (),
@@ -373,11 +451,11 @@ class Driver:
         channel = self._channels.pop(received.exchange, None)
         if channel is None:
             return
-        message = parse_message(received.message)
+        message = parse_message(received.message) if isinstance(received, MessageReceived) else None
         if isinstance(message, Notification):
             channel.reply(None, http_status, headers)
         else:
-            request_id = None if isinstance(message, Response) else message.id
+            request_id = None if message is None or isinstance(message, Response) else message.id
             channel.reply(error_message(request_id, error), http_status, headers)
 
     # -- to handlers ---------------------------------------------------------------------------------------
@@ -387,9 +465,22 @@ class Driver:
         if tool is None:  # withdrawn since the engine looked
             self.feed(CallFailed(start.exchange, invalid_params(f"unknown tool: {start.tool}")))
             return
+        if start.must_create_task:
+            self._start_owed(tool, start)
+            return
         call = ToolCall(start, self._notify)
         run = partial(run_tool, tool, call, self._loop.cancelled)
         self._start_call(start.exchange, _Call(tool, call.arguments), run)
+
+    def _start_owed(self, tool: Tool, start: StartTool) -> None:
+        """Make the task first; the handler is its work (LEG.3)."""
+        if self._stopping or len(self._workers) >= self._limits.workers:
+            error = _stopping() if self._stopping else limit_reached("workers")
+            self.feed(CallFailed(start.exchange, error))
+            return
+        offer = TaskOffer(run=handler_as_work(tool, start, self._notify))
+        self._calls[start.exchange] = _Call(tool, start.arguments, offer=offer)
+        self.feed(_became_task(start.exchange, offer))
 
     def _forward(self, forward: Forward) -> None:
         request = Request(forward, self._notify)
@@ -448,25 +539,67 @@ class Driver:
         call = self._calls.pop(start.exchange, None)
         if call is None or call.tool is None or call.offer is None or self._stopping:
             # The caller has just gone away, and the offer with it; or the server has no more time.
-            self._work_stopped(start.task_id)
+            if call is None or call.tool is None or not self._may_hand_on(call.tool):
+                self._work_stopped(start.task_id, 0)
             return
         context = TaskContext(start.task_id, call.arguments, feed=self.feed, loop=self._loop)
-        worker = self._workers[start.task_id] = _Worker(context)
+        worker = _Worker(context, may_be_handed_on=self._may_hand_on(call.tool))
         run = partial(run_work, call.tool, call.offer.run, context, self._loop.cancelled)
-        worker.errand = Errand(self._loop, run, partial(self._work_ended, start.task_id))
+        self._work(worker, run, call.errand)
 
-    def _work_ended(self, task_id: str, ending: Ending | None) -> None:
-        self._workers.pop(task_id).context.over()
-        if ending is None:
-            self._work_stopped(task_id)
-        elif isinstance(ending, ErrorObject):
-            self.feed(WorkFailed(task_id=task_id, token=Report(), error=ending))
+    def _resume_work(self, resume: ResumeWork) -> None:
+        if self._stopping:
+            return  # this node is about to be gone as well, and the next one resumes it
+        tool = self._tools.get(resume.tool)
+        if tool is None:  # withdrawn since the engine looked
+            failed = internal_error("the work cannot be resumed: there is no such tool any more")
+            gone = WorkFailed(
+                task_id=resume.task_id, token=Report(), error=failed, resumption=resume.resumption
+            )
+            self.feed(gone)
+            return
+        work = handler_as_work(tool, _first_call(resume), self._notify, resumed=True)
+        context = TaskContext(
+            resume.task_id,
+            resume.arguments,
+            feed=self.feed,
+            loop=self._loop,
+            resumption=resume.resumption,
+            checkpointed=resume.checkpoint,
+        )
+        worker = _Worker(context, resumption=resume.resumption, may_be_handed_on=True)
+        self._work(worker, partial(run_work, tool, work, context, self._loop.cancelled))
+
+    def _work(
+        self, worker: _Worker, run: Callable[[], Awaitable[Ending]], errand: Errand[Any] | None = None
+    ) -> None:
+        """Start work: in the errand of the call that it came from, if that still runs."""
+        self._workers[worker.context.task_id] = worker
+        ended = partial(self._work_ended, worker)
+        if errand is not None and errand.goes_on(run, ended):
+            worker.errand = errand
         else:
-            self.feed(WorkCompleted(task_id=task_id, token=Report(), result=ending))
+            worker.errand = Errand(self._loop, run, ended)
 
-    def _work_stopped(self, task_id: str) -> None:
+    def _work_ended(self, worker: _Worker, ending: Ending | None) -> None:
+        task_id, resumption = worker.context.task_id, worker.resumption
+        if self._workers.get(task_id) is worker:
+            del self._workers[task_id]
+        worker.context.over()
+        if ending is None:
+            if not worker.handed_on:
+                self._work_stopped(task_id, resumption)
+        elif isinstance(ending, ErrorObject):
+            self.feed(WorkFailed(task_id=task_id, token=Report(), error=ending, resumption=resumption))
+        else:
+            self.feed(WorkCompleted(task_id=task_id, token=Report(), result=ending, resumption=resumption))
+
+    def _may_hand_on(self, tool: Tool) -> bool:
+        return self._keeps_for_others and tool.declaration.resumable
+
+    def _work_stopped(self, task_id: str, resumption: int) -> None:
         message = "The server stopped before the work was done." if self._stopping else KEEP
-        self.feed(WorkStopped(task_id=task_id, token=Report(), status_message=message))
+        self.feed(WorkStopped(task_id=task_id, token=Report(), status_message=message, resumption=resumption))
 
     def _deliver_input(self, deliver: DeliverInput) -> None:
         worker = self._workers.get(deliver.task_id)
@@ -494,6 +627,34 @@ class Driver:
 
 def _stopping() -> ErrorObject:
     return internal_error("the server is stopping", reason="shutting_down")
+
+
+def _first_call(resume: ResumeWork) -> StartTool:
+    """Return the call that became the task, as far as it is known; nobody waits for its outcome."""
+    return StartTool(
+        exchange=None,
+        tool=resume.tool,
+        arguments=resume.arguments,
+        can_create_task=True,
+        client_capabilities=resume.client_capabilities,
+        principal=resume.principal,
+        answers=resume.answers,
+        state=resume.state,
+        params={"name": resume.tool, "arguments": resume.arguments},
+    )
+
+
+def _make_engine(server: Server, node: str | None) -> ServerEngine | DualEraServer:
+    settings, tools = server.settings(), server.declarations()
+    if not server.serves_sessions:
+        return ServerEngine(settings=settings, tools=tools, node=node)
+    return DualEraServer(settings=settings, tools=tools, node=node, policy=LegacyPolicy(server.legacy))
+
+
+def _session_for(message: Any) -> str | None:
+    """Return an id that nobody can guess, should the message open a session (LEG.2)."""
+    opens = isinstance(message, dict) and message.get("method") == "initialize"
+    return secrets.token_urlsafe(24) if opens else None
 
 
 def _became_task(exchange: Hashable, offer: TaskOffer) -> CallBecameTask:

@@ -251,8 +251,8 @@ class HttpConnection:
         self._head_started = True
         self._is_head_request = request.method == b"HEAD"
         self._phase_deadline = now + self._limits.body_timeout_ms / 1000
-        headers = list(request.headers)
-        names = {name for name, _ in headers}
+        headers = request.headers.raw_items()
+        names = {name.lower() for name, _ in headers}
         if size > self._limits.header_bytes:
             self._refuse_broken(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         elif b"transfer-encoding" in names and (b"content-length" in names or request.http_version < b"1.1"):
@@ -309,23 +309,29 @@ class HttpConnection:
 
     # -- answering -------------------------------------------------------------------------------------
 
-    def _reply(self, message: dict[str, Any] | None, http_status: int, headers: Headers) -> None:
+    def _reply(
+        self, message: dict[str, Any] | None, http_status: int, headers: Headers, event_id: str | None
+    ) -> None:
         self._channel = self._exchange = None
         if self._streaming:
             if message is not None:
-                self._put(self._h11.send(h11.Data(data=encode_event(encode(message)))))
+                self._put(self._h11.send(h11.Data(data=encode_event(encode(message), event_id))))
             self._put(self._h11.send(END))
             self._phase = Phase.WRITING
         else:
             self._answer(http_status, message, headers)
         self._announce_output()
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _open(self) -> None:
         if not self._streaming:
             self._streaming = True
             self._put(self._h11.send(self._response(HTTPStatus.OK, STREAM_HEADERS, None)))
+        self._announce_output()
+
+    def _send(self, message: dict[str, Any], event_id: str | None) -> None:
+        self._open()
         self._ready_is_due = True
-        self._put(self._h11.send(h11.Data(data=encode_event(encode(message)))))
+        self._put(self._h11.send(h11.Data(data=encode_event(encode(message), event_id))))
         self._announce_output()
 
     def _announce_output(self) -> None:
@@ -409,13 +415,22 @@ class _Channel:
         self._connection = connection
 
     def reply(
-        self, message: dict[str, Any] | None, http_status: int, headers: Sequence[tuple[str, str]] = ()
+        self,
+        message: dict[str, Any] | None,
+        http_status: int,
+        headers: Sequence[tuple[str, str]] = (),
+        event_id: str | None = None,
     ) -> None:
         """Send the last message."""
         if self._connection._channel is self:
-            self._connection._reply(message, http_status, tuple(headers))
+            self._connection._reply(message, http_status, tuple(headers), event_id)
 
-    def send(self, message: dict[str, Any]) -> None:
-        """Send a notification; the first one makes the response a stream."""
+    def send(self, message: dict[str, Any], event_id: str | None = None) -> None:
+        """Send a message on the way; the first one makes the response a stream."""
         if self._connection._channel is self:
-            self._connection._send(message)
+            self._connection._send(message, event_id)
+
+    def open(self) -> None:
+        """Make the response a stream now."""
+        if self._connection._channel is self:
+            self._connection._open()

@@ -59,12 +59,16 @@ class HttpEndpoint:
         self, head: HttpHead, body: bytes | bytearray, channel: Channel, peer: str | None
     ) -> int | None:
         """Hand in a complete request; return its exchange, ``None`` when it was answered without one."""
+        facts = None
+        if self.driver.asks_who_calls:
+            facts = RequestFacts(transport="http", headers=head.headers, peer=peer)
+        if head.method != "POST":
+            return self.driver.receive_head(channel, facts=facts, http=head)
         try:
             message = decode(body, self.limits)
         except RemoteProtocolError as error:
             channel.reply(error_message(error.request_id, error.error), error.error.http_status)
             return None
-        facts = RequestFacts(transport="http", headers=head.headers, peer=peer)
         return self.driver.receive(message, channel, facts=facts, http=head)
 
 
@@ -81,13 +85,17 @@ def over_limit(limit: str) -> ErrorObject:
 
 
 def endpoint_policy(
-    path: str, allowed_hosts: Collection[str], allowed_origins: Collection[str]
+    path: str, allowed_hosts: Collection[str], allowed_origins: Collection[str], *, sessions: bool
 ) -> EndpointPolicy:
-    """Return the policy that allows these hosts and origins beside this machine's own; ``*`` allows any."""
+    """Return the policy that allows these hosts and origins beside this machine's own; ``*`` allows any.
+
+    ``sessions``: whether clients of 2025-11-25 are served.
+    """
     return EndpointPolicy(
         path=path,
         allowed_hosts=_with(allowed_hosts, LOOPBACK_HOSTS),
         allowed_origins=_with(allowed_origins, LOOPBACK_ORIGINS),
+        sessions=sessions,
     )
 
 

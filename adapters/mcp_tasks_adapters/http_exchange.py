@@ -1,7 +1,8 @@
 """One HTTP/1.1 connection of a client, without I/O: shared by every loop that speaks h11.
 
 A connection carries one request at a time. What comes back becomes facts for a requester engine: the
-notifications of an event stream as they come, and in the end one ``ResponseReceived`` or ``RequestFailed``.
+notifications of an event stream as they come (and a legacy server's requests), and in the end one
+``ResponseReceived`` or ``RequestFailed``.
 Redirects are not followed, and nothing that a server sends makes this raise.
 """
 
@@ -11,13 +12,20 @@ from collections.abc import Iterable, Sequence
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from re import compile as pattern
+from secrets import token_urlsafe
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 import h11
-from attrs import frozen
+from attrs import evolve, frozen
 
 from mcp_tasks_proto.errors import LimitExceeded, LocalProtocolError, RemoteProtocolError
+from mcp_tasks_proto.legacy.requester_messages import SendLegacy, ServerAsked, StreamOpened
+from mcp_tasks_proto.legacy.vocabulary import (
+    LAST_EVENT_ID_HEADER,
+    PROTOCOL_VERSION_HEADER,
+    SESSION_HEADER,
+)
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import (
     HttpReply,
@@ -33,7 +41,7 @@ from mcp_tasks_proto.wire.sse import EventDecoder
 
 __all__ = ["Fact", "Headers", "HttpAddress", "HttpExchange", "check_headers", "retry_after_ms"]
 
-Fact = ResponseReceived | NotificationReceived | RequestFailed
+Fact = ResponseReceived | NotificationReceived | ServerAsked | StreamOpened | RequestFailed
 
 Headers = Sequence[tuple[str, str]]
 """Names and values."""
@@ -157,12 +165,14 @@ class HttpExchange:
         """Whether the request has got its last fact."""
         self.silent = True
         """Whether nothing has come back for it yet."""
+        self._legacy = self._is_get = False
         self._facts: list[Fact] = []
         self._reply = HttpReply(status=0)
         self._kind = _Body.OTHER
         self._body = bytearray()
         self._skipped = 0
         self._events = EventDecoder(limits)
+        self._last_event_id = ""
 
     @property
     def reusable(self) -> bool:
@@ -170,17 +180,16 @@ class HttpExchange:
         done = self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE
         return self.over and done and self._h11.trailing_data == (b"", False)
 
-    def begin(self, request: SendRequest, more: Headers = ()) -> bytes:
+    def begin(self, request: SendRequest | SendLegacy, more: Headers = ()) -> bytes:
         """Return the bytes of a request. ``more`` are headers of the caller's.
 
         Raises :class:`LocalProtocolError` for a request that HTTP cannot carry; the connection is as before.
         """
-        message = request.message
-        method, params = message["method"], message["params"]
-        body = encode(message)
+        verb = request.verb if isinstance(request, SendLegacy) else "POST"
+        body = b"" if request.message is None else encode(request.message)
         headers = [
             ("Host", self._address.authority),
-            *request_headers(method, params, params["_meta"][PROTOCOL_VERSION], request.parameters),
+            *_message_headers(request),
             ("Content-Length", str(len(body))),
         ]
         try:
@@ -188,12 +197,13 @@ class HttpExchange:
             headers += more
             if not any(name.lower() == "user-agent" for name, _ in more):
                 headers.append(USER_AGENT)
-            head = h11.Request(method="POST", target=self._address.target, headers=headers)
+            head = h11.Request(method=verb, target=self._address.target, headers=headers)
         except (h11.LocalProtocolError, ValueError, TypeError, AttributeError) as error:
             raise LocalProtocolError(f"the request's headers cannot be sent: {error}") from None
         if self._h11.our_state is h11.DONE:
             self._h11.start_next_cycle()
-        self.request = request.request
+        self.request, self._legacy = request.request, isinstance(request, SendLegacy)
+        self._is_get = verb == "GET"
         self.over, self.silent = False, True
         sent = [self._h11.send(head), self._h11.send(h11.Data(data=body)), self._h11.send(END)]
         return b"".join(part for part in sent if part)
@@ -239,15 +249,19 @@ class HttpExchange:
         status = response.status_code
         wait = headers.get(b"retry-after")
         pause_ms = None if wait is None else retry_after_ms(wait.strip(), now_ms)
-        self._reply = HttpReply(status=status, retry_after_ms=pause_ms)
+        session = headers.get(SESSION_HEADER.encode()) if self._legacy else None
+        self._reply = HttpReply(status=status, retry_after_ms=pause_ms, session=session)
         media_type = headers.get(b"content-type", "").partition(";")[0].strip().lower()
         if media_type == "application/json":
             self._kind = _Body.MESSAGE
         elif media_type == "text/event-stream" and 200 <= status < 300:
             self._kind = _Body.EVENTS
+            if self._is_get:
+                self._facts.append(StreamOpened(self.request))
         else:
             self._kind = _Body.OTHER
         self._body, self._skipped, self._events = bytearray(), 0, EventDecoder(self._limits)
+        self._last_event_id = ""
 
     def _take_body(self, data: bytes) -> None:
         if self.over:
@@ -259,6 +273,7 @@ class HttpExchange:
                     self._fail(_over_limit("message_bytes"))
             case _Body.EVENTS:
                 for event in self._events.feed(data):
+                    self._last_event_id = event.last_event_id or self._last_event_id
                     if event.event == "message" and event.data:
                         self._take_message(decode(event.data, self._limits))
             case _Body.OTHER:
@@ -290,8 +305,11 @@ class HttpExchange:
         match parse_message(message):
             case Notification():
                 self._facts.append(NotificationReceived(self.request, message))
+            case Request() if self._legacy:
+                asked = ServerAsked(request=self.request, message=message, new_id=token_urlsafe(24))
+                self._facts.append(asked)
             case Request():
-                pass  # servers must not send any (core, "Streamable HTTP")
+                pass  # modern servers must not send any (core, "Streamable HTTP")
             case _:
                 self._answer(message)
 
@@ -300,9 +318,33 @@ class HttpExchange:
         self._facts.append(ResponseReceived(request=self.request, message=message, http=self._reply))
 
     def _fail(self, reason: str) -> None:
-        if not self.over:
-            self.over = True
-            self._facts.append(RequestFailed(self.request, reason))
+        if self.over:
+            return
+        self.over = True
+        failure = RequestFailed(self.request, reason)
+        if self._legacy and self._last_event_id:
+            failure = evolve(failure, last_event_id=self._last_event_id, retry_ms=self._events.retry_ms)
+        self._facts.append(failure)
+
+
+def _message_headers(request: SendRequest | SendLegacy) -> list[tuple[str, str]]:
+    """Return what a message's own era has it say in headers."""
+    if isinstance(request, SendLegacy):
+        return _legacy_headers(request)
+    method, params = request.message["method"], request.message["params"]
+    return request_headers(method, params, params["_meta"][PROTOCOL_VERSION], request.parameters)
+
+
+def _legacy_headers(request: SendLegacy) -> list[tuple[str, str]]:
+    """Return the headers of 2025-11-25. A server may be old enough to insist on both kinds of answer."""
+    headers = {
+        "Accept": "text/event-stream" if request.verb == "GET" else "application/json, text/event-stream",
+        "Content-Type": "application/json" if request.verb == "POST" else None,
+        PROTOCOL_VERSION_HEADER: request.version,
+        SESSION_HEADER: request.session,
+        LAST_EVENT_ID_HEADER: request.last_event_id,
+    }
+    return [(name, value) for name, value in headers.items() if value is not None]
 
 
 def _over_limit(limit: str) -> str:

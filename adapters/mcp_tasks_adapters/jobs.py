@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from mcp_tasks_adapters.driver import Loop
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["Errand"]
 
 _Outcome = TypeVar("_Outcome")
+_Later = TypeVar("_Later")
 
 
 class Errand(Generic[_Outcome]):
@@ -20,7 +21,7 @@ class Errand(Generic[_Outcome]):
     first step. ``run`` raises nothing but its loop's cancellation.
     """
 
-    __slots__ = ("_ended", "_job", "_over", "_run", "_running")
+    __slots__ = ("_ended", "_job", "_loop", "_over", "_run", "_running", "_stays")
 
     def __init__(
         self,
@@ -28,22 +29,47 @@ class Errand(Generic[_Outcome]):
         run: Callable[[], Awaitable[_Outcome]],
         ended: Callable[[_Outcome | None], None],
     ) -> None:
-        self._run = run
-        self._ended = ended
+        self._loop = loop
+        self._run: Callable[[], Awaitable[Any]] = run
+        self._ended: Callable[[Any], None] = ended
         self._running = False
         self._over = False
+        self._stays = False
         self._job = loop.spawn(self._go)
 
     async def _go(self) -> None:
         if self._over:
             return
         self._running = True
-        outcome: _Outcome | None = None
+        await self._once(self._run)
+        while not self._over:
+            await self._once(self._after_others)
+
+    async def _once(self, run: Callable[[], Awaitable[Any]]) -> None:
+        outcome = None
         try:
-            outcome = await self._run()
+            outcome = await run()
+            self._stays = True
         finally:
             self._over = True
             self._ended(outcome)
+            self._stays = False
+
+    async def _after_others(self) -> Any:
+        await self._loop.checkpoint()
+        return await self._run()
+
+    def goes_on(self, run: Callable[[], Awaitable[_Later]], ended: Callable[[_Later | None], None]) -> bool:
+        """Go on with ``run`` in the same job, after others had their turn; return whether that is possible.
+
+        It is within ``ended``, unless the job was cancelled: then, and later, ``run`` needs an errand of its
+        own.
+        """
+        if not self._stays:
+            return False
+        self._run, self._ended = run, ended
+        self._over = self._stays = False
+        return True
 
     def cancel(self) -> None:
         """Cancel it, the loop's own way; harmless once it has ended."""

@@ -105,6 +105,7 @@ class StdioConnection:
         for channel in still_open:
             if channel.exchange is not None:
                 self._driver.closed(channel.exchange)
+        self._driver.connection_closed(self)
 
     # -- what comes of a line ------------------------------------------------------------------------------
 
@@ -154,14 +155,21 @@ class _Channel:
         self.exchange: int | None = None
 
     def reply(
-        self, message: dict[str, Any] | None, http_status: int, headers: Sequence[tuple[str, str]] = ()
+        self,
+        message: dict[str, Any] | None,
+        http_status: int,
+        headers: Sequence[tuple[str, str]] = (),
+        event_id: str | None = None,
     ) -> None:
         """Send the last message."""
         self._connection._reply(self, message)
 
-    def send(self, message: dict[str, Any]) -> None:
-        """Send a notification."""
+    def send(self, message: dict[str, Any], event_id: str | None = None) -> None:
+        """Send a message on the way."""
         self._connection._send(self, message)
+
+    def open(self) -> None:
+        """A line is a line: there is nothing to open."""
 
 
 # -- threads -------------------------------------------------------------------------------------------

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from secrets import token_urlsafe
+from typing import Any, Final
 
 from attrs import define, field
 
-from mcp_tasks_adapters.client.loop import ClientLoop, Process
+from mcp_tasks_adapters.client.loop import ClientLoop, Process, Unasked
 from mcp_tasks_adapters.driver import Event
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.errors import LimitExceeded, LocalProtocolError, RemoteProtocolError
+from mcp_tasks_proto.legacy.requester_messages import ConnectionLost, SendLegacy, ServerAsked
+from mcp_tasks_proto.legacy.vocabulary import TOOLS_CHANGED
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import (
     Fault,
@@ -28,6 +31,7 @@ from mcp_tasks_proto.requester import (
 from mcp_tasks_proto.vocabulary import PROGRESS_TOKEN, SUBSCRIPTION_ID
 from mcp_tasks_proto.wire.jsonrpc import (
     Notification,
+    Request,
     Response,
     decode,
     encode,
@@ -38,7 +42,7 @@ from mcp_tasks_proto.wire.stdio import LineDecoder, frame
 
 __all__ = ["StdioDialogue", "StdioTransport"]
 
-Fact = ResponseReceived | NotificationReceived | RequestFailed
+Fact = ResponseReceived | NotificationReceived | ServerAsked | RequestFailed
 Report = Callable[[Fact], None]
 
 _log = logging.getLogger("mcp_tasks_adapters")
@@ -49,7 +53,10 @@ class _Asked:
     """A request that awaits its answer."""
 
     method: str
+    """Empty: a response, or a notification, to which there is no answer."""
     progress_token: Any = None
+    in_session: bool = False
+    """Whether it is of 2025-11-25, and means nothing to another process."""
     written: bool = False
 
 
@@ -70,11 +77,17 @@ class StdioDialogue:
         """Whether something waits to be written."""
         return bool(self._output)
 
-    def ask(self, request: SendRequest) -> None:
-        """Have a request written. Raises :class:`LocalProtocolError` for what is not JSON."""
-        params = request.message["params"]
-        self._output[request.request] = frame(encode(request.message))
-        self._asked[request.request] = _Asked(request.message["method"], params["_meta"].get(PROGRESS_TOKEN))
+    def ask(self, request: SendRequest | SendLegacy) -> None:
+        """Have a message written. Raises :class:`LocalProtocolError` for what is not JSON."""
+        message = request.message or {}
+        self._output[request.request] = frame(encode(message))
+        if "id" in message and "method" in message:
+            token = message["params"].get("_meta", {}).get(PROGRESS_TOKEN)
+            asked = _Asked(message["method"], token)
+        else:
+            asked = _Asked("")
+        asked.in_session = isinstance(request, SendLegacy)
+        self._asked[request.request] = asked
 
     def drop(self, request: int) -> dict[str, Any] | None:
         """Nobody waits for this request any more; return the message that will say so, if one has to."""
@@ -83,6 +96,8 @@ class StdioDialogue:
             return None
         if not asked.written:
             del self._output[request]
+            return None
+        if not asked.method:
             return None
         message = notification_message("notifications/cancelled", {"requestId": request})
         self._output[object()] = frame(encode(message))
@@ -97,6 +112,13 @@ class StdioDialogue:
             self._asked[name].written = True
         return self._output.pop(name)
 
+    def sent(self) -> list[Fact]:
+        """Return what becomes of what was written and has no answer: that it was."""
+        over = [name for name, asked in self._asked.items() if asked.written and not asked.method]
+        for name in over:
+            del self._asked[name]
+        return [ResponseReceived(request=name, message=None) for name in over]
+
     def receive(self, data: bytes) -> list[Fact]:
         """Take in bytes from the server; return what they say to requests that await an answer."""
         facts: list[Fact] = []
@@ -107,13 +129,19 @@ class StdioDialogue:
         return facts
 
     def lost(self, reason: str) -> list[Fact]:
-        """The server is gone: return what becomes of the requests that it was sent. The others stay."""
+        """The server is gone: return what becomes of what it was sent.
+
+        What it was not sent stays for the next one; but what was said in its session goes with that.
+        """
         self._lines = LineDecoder(self._limits)
         written = [name for name, asked in self._asked.items() if asked.written]
         for name in list(self._output):
             if not isinstance(name, int):
                 del self._output[name]  # there is nobody left to be told that an answer is not wanted
-        return [self._failed(name, reason, sent=True) for name in written]
+        moot = [name for name in self._output if isinstance(name, int) and self._asked[name].in_session]
+        for name in moot:
+            del self._output[name]
+        return [self._failed(name, reason, sent=name in written) for name in (*written, *moot)]
 
     def refuse(self, reason: str) -> list[Fact]:
         """There is no server: return what becomes of the requests that were not sent."""
@@ -139,14 +167,18 @@ class StdioDialogue:
                 del self._asked[name]
                 return ResponseReceived(request=name, message=message)
             case Notification(method="notifications/cancelled", params=params):
-                return self._cancelled(params.get("requestId"))
+                return self._cancelled(params.get("requestId")) or NotificationReceived(0, message)
             case Notification() as notification:
                 meant = self._meant_by(notification)
-                return None if meant is None else NotificationReceived(meant, message)
+                if meant is None and notification.method != TOOLS_CHANGED:
+                    return None
+                return NotificationReceived(meant or 0, message)
+            case Request():
+                return ServerAsked(message=message, new_id=token_urlsafe(24))
         return None
 
     def _cancelled(self, name: Any) -> Fact | None:
-        """A server may end nothing but a listen stream this way; its result, if it follows, is of no use."""
+        """A server may end no request of ours but a listen stream, whose result is of no use then."""
         asked = self._asked.get(name) if type(name) is int else None
         if asked is None or asked.method != "subscriptions/listen":
             return None
@@ -175,12 +207,16 @@ class StdioDialogue:
         waiting = [
             name
             for name, asked in self._asked.items()
-            if asked.written and asked.method != "subscriptions/listen"
+            if asked.written and asked.method not in ("", "subscriptions/listen")
         ]
         if len(waiting) != 1:
             return None
         reason = "the server's answer is over a limit of this side (Limits.message_bytes)"
         return self._failed(waiting[0], reason, sent=True)
+
+
+def _nobody(_: Unasked) -> None:
+    """Where nobody wants to hear of what belongs to no request."""
 
 
 # -- the process ---------------------------------------------------------------------------------------------
@@ -199,6 +235,7 @@ class StdioTransport:
     _life: Errand[None] | None = field(init=False, default=None)
     _life_over: Event = field(init=False)
     _writer: Errand[None] | None = field(init=False, default=None)
+    _unasked: Callable[[Any], None] = field(init=False, default=_nobody)
     _to_write: Event = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -208,12 +245,18 @@ class StdioTransport:
 
     # -- for the driver ------------------------------------------------------------------------------------
 
+    speaks_http: Final = False
+
+    def unasked(self, report: Callable[[Unasked], None]) -> None:
+        """Have it told what the server says that belongs to no request."""
+        self._unasked = report
+
     async def open(self) -> None:
         """Start the server. Raises ``OSError``."""
         self._process = await self._spawn()
         self._begin_life()
 
-    def send(self, request: SendRequest, report: Report) -> None:
+    def send(self, request: SendRequest | SendLegacy, report: Report) -> None:
         """Send a request, and report what comes of it."""
         try:
             self._dialogue.ask(request)
@@ -246,6 +289,9 @@ class StdioTransport:
 
     def _tell(self, facts: list[Fact]) -> None:
         for fact in facts:
+            if isinstance(fact, ServerAsked) or fact.request == 0:
+                self._unasked(fact)
+                continue
             last = not isinstance(fact, NotificationReceived)
             report = self._reports.pop(fact.request, None) if last else self._reports.get(fact.request)
             if report is not None:
@@ -276,7 +322,9 @@ class StdioTransport:
             self._writer.cancel()
         code = await self._end(self._process)
         self._process = None
-        self._tell(self._dialogue.lost(f"the server ended (exit code {code})"))
+        lost = self._dialogue.lost(f"the server ended (exit code {code})")
+        self._unasked(ConnectionLost())
+        self._tell(lost)
 
     def _life_ended(self, _: None) -> None:
         self._life_over.set()
@@ -298,6 +346,7 @@ class StdioTransport:
                 except OSError:
                     self._process.terminate()  # a server that cannot be asked is of no use
                     return
+                self._tell(self._dialogue.sent())
             self._to_write = self._loop.event()
             await self._to_write.wait()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from mcp_tasks_adapters.toolkit.outcomes import describe
-from mcp_tasks_proto.effects import Delete, FindExpired, Load, Save
+from mcp_tasks_proto.effects import Delete, FindExpired, ListTasks, Load, Save
 from mcp_tasks_proto.inputs import (
     Input,
     LoadFailed,
@@ -29,7 +29,7 @@ __all__ = [
     "StoreError",
 ]
 
-StoreEffect = Load | Save | Delete | FindExpired
+StoreEffect = Load | Save | Delete | FindExpired | ListTasks
 """What a store is asked for."""
 News = RecordChanged | RecordRemoved | WorkLost
 """What a store tells by itself."""
@@ -109,7 +109,7 @@ class Questions:
             self._store.submit(effect, self._answered)
         except Exception as error:
             _log.error("the store raised on %s: %s", type(effect).__name__, describe(error))
-            failed = LoadFailed if isinstance(effect, Load | FindExpired) else SaveFailed
+            failed = LoadFailed if isinstance(effect, Load | FindExpired | ListTasks) else SaveFailed
             self._answered(failed(effect.token))
 
     async def settled(self) -> None:

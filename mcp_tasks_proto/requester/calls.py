@@ -90,6 +90,8 @@ class Watch:
     """The update in flight."""
     submitted: tuple[str, ...] = ()
     """The keys whose answers are in that update."""
+    denied: set[type[SentPoll | SentUpdate]] = field(factory=set)
+    """Which of its requests were last denied, for want of other credentials."""
     update_failures: int = 0
     """Updates that failed since the last that did not."""
     one_by_one: bool = False

@@ -9,7 +9,8 @@ An engine speaks for one authorization: what it caches was said to that one (cor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from itertools import count
 from typing import Any, Final
 
 from attrs import define, field
@@ -53,6 +54,7 @@ from mcp_tasks_proto.requester.inputs import (
 )
 from mcp_tasks_proto.requester.listening import Listener
 from mcp_tasks_proto.requester.outcomes import (
+    DENIED,
     Cancelled,
     Completed,
     Failed,
@@ -92,6 +94,8 @@ class RequesterEngine:
     """One requester, as a state machine."""
 
     settings: RequesterSettings
+    names: Iterator[int] = field(factory=lambda: count(1))
+    """What requests are called, rising numbers. Who sends others beside this engine's shares them."""
     _timers: Timers = field(init=False, factory=Timers)
     _out: list[RequesterEffect] = field(init=False, factory=list)
     _calls: dict[Hashable, Call] = field(init=False, factory=dict)
@@ -111,7 +115,11 @@ class RequesterEngine:
         self._cache = ResultCache(limits.cached_results)
         self._tools = ToolList(limits.tool_pages)
         self._requests = Requests(
-            settings=self.settings, timers=self._timers, out=self._out, tools=self._tools
+            settings=self.settings,
+            timers=self._timers,
+            out=self._out,
+            tools=self._tools,
+            names=self.names,
         )
         self._listener = Listener(self._requests)
         self._cancellations = Cancellations(self._requests)
@@ -157,6 +165,16 @@ class RequesterEngine:
         if known is None or known.watch is None:
             return None
         return self._timers.get(("poll", known.watch.task_id))
+
+    def call_of(self, request: int) -> Hashable | None:
+        """Return the call that a request in flight carries, if it carries one."""
+        sent = self._requests.get(request)
+        return sent.call.key if isinstance(sent, SentCall) else None
+
+    def shows(self, call: Hashable, key: str) -> bool:
+        """Whether this prompt of a call waits for its answer."""
+        known = self._calls.get(call)
+        return known is not None and _on_show(known, key) is not None
 
     # -- wishes ----------------------------------------------------------------------------------------
 
@@ -285,14 +303,16 @@ class RequesterEngine:
         sent = self._requests.end(received.request)
         if sent is None:
             return
-        response = parse_message(received.message)
-        http = received.http
-        if isinstance(response, Response) and response.id in (received.request, None):
-            if response.error is not None:
-                self._refused(sent, modern(response.error), http)
-            else:
-                self._answered(sent, response.result or {})
-        elif (status := _failing_status(http)) is not None:
+        message, http = parse_message(received.message), received.http
+        status = _failing_status(http)
+        answers = isinstance(message, Response) and message.id in (received.request, None)
+        if isinstance(message, Response) and answers and message.error is None:
+            self._answered(sent, message.result or {})
+        elif status in DENIED and isinstance(sent, SentPoll | SentUpdate):
+            self._watcher.denied(sent, status)
+        elif isinstance(message, Response) and answers and message.error is not None:
+            self._refused(sent, modern(message.error), http)
+        elif status is not None:
             fault = Fault.SERVER if status >= 500 or status in TRY_LATER else Fault.CALLER
             self._unanswered(sent, f"the server answered HTTP {status} without a message", fault, http)
         else:
@@ -341,7 +361,7 @@ class RequesterEngine:
                 case "cancel", SentCancel() as sent:
                     self._cancellations.send(sent)
                 case _:
-                    self._listener.due()
+                    self._watcher.listen_due()
 
     def _timed_out(self, name: int) -> None:
         self._out.append(StopRequest(name))
@@ -394,17 +414,20 @@ class RequesterEngine:
 
     def _unanswered(self, sent: Sent, reason: str, fault: Fault, http: HttpReply | None = None) -> None:
         """There is no answer, or none that means anything."""
-        pause_ms = 0 if http is None else http.retry_after_ms or 0
+        pause_ms, status = 0 if http is None else http.retry_after_ms or 0, _failing_status(http)
         match sent:
             case SentCall(call=call):
                 call.request = None
-                self._fail(call, reason, fault, _failing_status(http))
+                self._fail(call, reason, fault, status)
             case SentPoll(watch=watch):
                 self._watcher.poll_failed(watch, reason, pause_ms)
             case SentUpdate(watch=watch):
                 self._questions.failed(watch, pause_ms)
             case SentListen():
-                self._watcher.stream_ended(sent, refused=fault is Fault.CALLER, pause_ms=pause_ms)
+                if status is not None and fault is Fault.CALLER:
+                    # It may not do this, or somebody may have answered in its place, or for today only.
+                    pause_ms = max(pause_ms, self.settings.limits.listen_again_ms)
+                self._watcher.stream_ended(sent, pause_ms=pause_ms)
             case SentCancel():
                 self._cancellations.failed(sent, pause_ms)
             case _:

@@ -107,6 +107,8 @@ class HttpReply:
 
     status: int
     retry_after_ms: int | None = None
+    session: str | None = None
+    """The ``Mcp-Session-Id`` that it gives. Only 2025-11-25 has sessions."""
 
 
 @frozen(kw_only=True)
@@ -139,6 +141,10 @@ class RequestFailed:
     reason: str
     sent: bool = True
     fault: Fault = Fault.NETWORK
+    last_event_id: str | None = None
+    """Where its event stream broke off; only those of 2025-11-25 can be taken up again."""
+    retry_ms: int | None = None
+    """How long that stream asked to be left alone before."""
 
 
 RequesterInput = (

@@ -30,27 +30,58 @@ class Listener:
     """Until when the server asked to be left alone."""
     _waiting: dict[str, Watch] = field(init=False, factory=dict)
     """Tasks that wait for a stream, by id."""
+    _open: list[SentListen] = field(init=False, factory=list)
 
     def want(self, watch: Watch) -> None:
         """Have a stream opened for a task, soon, and together with others."""
-        settings, timers, now = self.requests.settings, self.requests.timers, self.requests.now
-        if self._refused or not settings.listen:
+        if self._refused or not self.requests.settings.listen:
             return
         self._waiting[watch.task_id] = watch
-        if timers.get(LISTEN) is None:
-            wait_ms = max(settings.limits.listen_delay_ms, backoff(settings, self._failures))
-            timers.set(LISTEN, max(now + wait_ms, self._quiet_until_ms))
+        self._plan()
 
-    def due(self) -> None:
-        """Open streams for all that wait."""
+    def _plan(self) -> None:
+        """Open streams soon, but no sooner than is allowed."""
+        settings, timers, now = self.requests.settings, self.requests.timers, self.requests.now
+        when = timers.get(LISTEN)
+        if when is None:
+            when = now + max(settings.limits.listen_delay_ms, backoff(settings, self._failures))
+        timers.set(LISTEN, max(when, self._quiet_until_ms))
+
+    def due(self) -> list[Watch]:
+        """Open streams for all that wait, as far as there may be; return the tasks that change theirs.
+
+        One more than there may be takes the place of the two that have the fewest tasks: tasks that come one
+        by one change streams a few times only. Where all are full, tasks wait, and are polled meanwhile.
+        """
+        limits, moved = self.requests.settings.limits, list[Watch]()
         while self._waiting:
-            batch = dict(islice(self._waiting.items(), self.requests.settings.limits.stream_tasks))
-            params = {"notifications": {"taskIds": list(batch)}}
-            stream = SentListen(watches=batch)
-            self.requests.send(stream, "subscriptions/listen", params)
-            for task_id, watch in batch.items():
-                del self._waiting[task_id]
-                watch.stream = stream
+            if len(self._open) >= limits.listen_streams:
+                smallest = sorted(self._open, key=lambda stream: len(stream.watches))[:2]
+                if sum(len(stream.watches) for stream in smallest) >= limits.stream_tasks:
+                    break
+                for stream in smallest:
+                    moved += self._close(stream)
+                self._waiting = {watch.task_id: watch for watch in moved} | self._waiting
+            self._listen(dict(islice(self._waiting.items(), limits.stream_tasks)))
+        return moved
+
+    def _listen(self, watches: dict[str, Watch]) -> None:
+        stream = SentListen(watches=watches)
+        self.requests.send(stream, "subscriptions/listen", {"notifications": {"taskIds": list(watches)}})
+        self._open.append(stream)
+        for task_id, watch in watches.items():
+            del self._waiting[task_id]
+            watch.stream = stream
+
+    def _close(self, stream: SentListen) -> list[Watch]:
+        """Give a stream up; return its tasks, which have none now."""
+        watches = list(stream.watches.values())
+        stream.watches.clear()
+        self._open.remove(stream)
+        self.requests.stop(stream.name)
+        for watch in watches:
+            watch.stream, watch.listening = None, False
+        return watches
 
     def leave(self, watch: Watch) -> None:
         """Bring no more news of this task; a stream goes with the last of its tasks."""
@@ -60,7 +91,9 @@ class Listener:
         if stream is not None:
             del stream.watches[watch.task_id]
             if not stream.watches:
-                self.requests.stop(stream.name)
+                self._close(stream)
+            if self._waiting:
+                self._plan()
 
     def acknowledged(self, stream: SentListen, params: Mapping[str, Any]) -> list[Watch]:
         """The server says of which tasks it will bring news (SUB.1); return those that it leaves out."""
@@ -89,6 +122,7 @@ class Listener:
             self._refused = True
             self._waiting.clear()
             self.requests.timers.clear(LISTEN)
+        self._open.remove(stream)
         watches = list(stream.watches.values())
         for watch in watches:
             watch.stream, watch.listening = None, False

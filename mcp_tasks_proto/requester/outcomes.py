@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject
 from mcp_tasks_proto.lifecycle import Status
@@ -14,6 +14,7 @@ from mcp_tasks_proto.wire.reading import modern
 from mcp_tasks_proto.wire.schema import TaskView
 
 __all__ = [
+    "DENIED",
     "Cancelled",
     "Completed",
     "Expired",
@@ -74,6 +75,8 @@ class Expired:
 
     view: TaskView | None = None
     """The last view there was."""
+    unheard: bool = False
+    """Whether its time passed without news, so that the server has not said that it does not know it."""
 
 
 @frozen
@@ -83,9 +86,16 @@ class ObservationLost:
     reason: str
     view: TaskView | None = None
     """The last view there was; ``None``: it is not even known whether there is a task."""
+    fault: Fault | None = field(default=None, kw_only=True)
+    """Who has to act before the task can be seen again, where it is clear; it can be resumed then."""
+    http_status: int | None = field(default=None, kw_only=True)
+    """What the server answered with over HTTP, where that is why: 401, say."""
 
 
 Outcome = Completed | Failed | Cancelled | Expired | ObservationLost
+
+DENIED: Final = frozenset({401, 403})
+"""HTTP statuses that ask for other credentials: the answer stays the same, however long one waits."""
 
 _STALE_UNKNOWN_RESOURCE: Final = -32002
 """What earlier versions had in place of -32602 for a resource that does not exist."""
@@ -115,7 +125,7 @@ def failure(error: ErrorObject, http_status: int | None = None) -> Failed:
         code=error.code,
         message=error.message,
         data=error.data,
-        fault=fault_of(error.code),
+        fault=Fault.CALLER if http_status in DENIED else fault_of(error.code),
         http_status=http_status,
     )
 

@@ -66,13 +66,16 @@ class Questions:
     def _entry(self, watch: Watch, request: Mapping[str, Any]) -> LedgerEntry | None:
         """Return how a new key begins; ``None``: it is for somebody else, or there is no answer to it.
 
-        An elicitation that nobody can ever be shown is cancelled, so that the task does not wait in vain.
+        An elicitation that nobody can ever be shown, of a kind that was not declared or malformed, is
+        cancelled, so that the task does not wait in vain.
         """
-        if answerable(request, self.requests.settings):
+        settings, asked = self.requests.settings, {"request": request}
+        if answerable(request, settings):
             return LedgerEntry(KeyState.SHOWN)
         # What the call that made the task declared, another process may be able to answer.
-        promised = missing_capabilities({"request": request}, watch.reference.capabilities) is None
-        if promised or not is_elicitation(request):
+        promised = missing_capabilities(asked, watch.reference.capabilities) is None
+        declared_here = missing_capabilities(asked, settings.capabilities) is None
+        if not is_elicitation(request) or (promised and not declared_here):
             return None
         return LedgerEntry(KeyState.ANSWERED, CANCELLED_ANSWER)
 
@@ -142,6 +145,7 @@ class Questions:
     def acknowledged(self, watch: Watch) -> None:
         """The server has the answers: they are not sent again."""
         watch.updating, watch.update_failures = None, 0
+        watch.denied.discard(SentUpdate)
         for key in watch.submitted:
             entry = watch.reference.ledger[key]
             entry.state, entry.response = KeyState.SENT, None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import count
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from attrs import define, field
@@ -36,13 +35,14 @@ class Requests:
     timers: Timers
     out: list[RequesterEffect]
     tools: ToolList
+    names: Iterator[int]
+    """What requests are called: rising numbers."""
     now: int = 0
     """The time of the input that is being handled."""
     declared: Mapping[str, Any] = field(init=False)
     """The capabilities that every request declares (NEG.4)."""
     _version: str = field(init=False)
     _in_flight: dict[int, Sent] = field(init=False, factory=dict)
-    _names: count[int] = field(init=False, factory=lambda: count(1))
 
     def __attrs_post_init__(self) -> None:
         self.declared = self.settings.declared()
@@ -52,7 +52,7 @@ class Requests:
         self, sent: Sent, method: str, params: Mapping[str, Any], *, meta: Mapping[str, Any] | None = None
     ) -> int:
         """Send a request; return its name."""
-        name = next(self._names)
+        name = next(self.names)
         carried = {
             **(meta or {}),
             PROTOCOL_VERSION: self._version,

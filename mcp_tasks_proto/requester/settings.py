@@ -50,8 +50,26 @@ class RequesterLimits:
     """For an answer to any request but a listen request, however many signs of life there are."""
     listen_delay_ms: int = _positive(20)
     """New tasks that come within this time share a listen stream."""
+    listen_again_ms: int = _positive(300_000)
+    """After a server turned a listen request down with an HTTP status alone, until it is asked again."""
+    listen_streams: int = _positive(8)
+    """Listen streams open at once: each of them keeps a connection busy. Tasks beyond are polled."""
     stream_tasks: int = _positive(128)
     """Tasks on one listen stream."""
+
+    # -- servers of 2025-11-25 ---------------------------------------------------------------------
+    probe_timeout_ms: int = _positive(10_000)
+    """For a server on stdio to answer ``server/discover``; one that does not is taken for a legacy one."""
+    question_wait_ms: int = _positive(2_000)
+    """For the first question of a task that is found waiting for input to come."""
+    stream_wait_ms: int = _positive(500)
+    """For the stream of what a server says unasked to be open, before a call that may have it ask."""
+    stream_attempts: int = _positive(5)
+    """Times in a row that the broken stream of a request is taken up again without anything new on it."""
+    received_tasks: int = _positive(64)
+    """Tasks that the server has made here, and requests that wait for the result of one."""
+    received_ttl_ms: int = _positive(3_600_000)
+    """Longest lifetime of such a task, and that of one whose maker names none."""
 
 
 @frozen(kw_only=True)

@@ -9,12 +9,13 @@ from attrs import define, field
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject
 from mcp_tasks_proto.lifecycle import Status
-from mcp_tasks_proto.requester.calls import Call, SentListen, SentPoll, Watch
+from mcp_tasks_proto.requester.calls import Call, SentListen, SentPoll, SentUpdate, Watch
 from mcp_tasks_proto.requester.cancellations import Cancellations
 from mcp_tasks_proto.requester.effects import ShowView
 from mcp_tasks_proto.requester.listening import Listener
 from mcp_tasks_proto.requester.outcomes import (
     Expired,
+    Fault,
     ObservationLost,
     Outcome,
     outcome_of,
@@ -142,9 +143,27 @@ class Watcher:
         watch.polling, watch.trouble = None, reason
         watch.failures += 1
         if watch.overdue:
-            return self.settle(watch.call, Expired(view=watch.view))
+            return self.settle(watch.call, Expired(view=watch.view, unheard=True))
         watch.quiet_until_ms = self.requests.now + pause_ms
         return self._plan_poll(watch)
+
+    def denied(self, sent: SentPoll | SentUpdate, http_status: int) -> None:
+        """The server wants other credentials (REQ.3). Whoever adds them may have better ones the next time.
+
+        Where they are no better, waiting does not help: the caller has to act, and can resume the task then.
+        """
+        watch, reason = sent.watch, f"the server denies access (HTTP {http_status})"
+        if isinstance(sent, SentPoll):
+            watch.polling = None
+        else:
+            watch.updating = None
+        if type(sent) in watch.denied:
+            lost = ObservationLost(reason, watch.view, fault=Fault.CALLER, http_status=http_status)
+            return self.settle(watch.call, lost)
+        watch.denied.add(type(sent))
+        if isinstance(sent, SentUpdate):
+            return self.questions.failed(watch, pause_ms=0)
+        return self.poll_failed(watch, reason)
 
     def _plan_poll(self, watch: Watch, *, soon: bool = False) -> None:
         """Plan the next poll: never sooner than hint, floor, backoff and Retry-After allow (REQ.2).
@@ -176,6 +195,7 @@ class Watcher:
     def _heard(self, watch: Watch) -> None:
         """The task is there."""
         watch.failures, watch.trouble, watch.overdue = 0, None, False
+        watch.denied.discard(SentPoll)
         self._set_backstop(watch)
 
     def _take_in(self, watch: Watch, view: TaskView) -> None:
@@ -225,9 +245,15 @@ class Watcher:
         watch.overdue = True
         patience_ms = max(watch.reference.ttl_ms or 0, self.requests.settings.limits.listening_poll_ms)
         if watch.polling is None and watch.next_poll_ms - self.requests.now > patience_ms:
-            self.settle(watch.call, Expired(view=watch.view))
+            self.settle(watch.call, Expired(view=watch.view, unheard=True))
 
     # -- listen streams ------------------------------------------------------------------------------------
+
+    def listen_due(self) -> None:
+        """Time to open streams; what comes while a task changes its own, the next poll tells."""
+        for watch in self.listener.due():
+            if watch.polling is None:
+                self._plan_poll(watch)
 
     def acknowledged(self, stream: SentListen, params: Mapping[str, Any]) -> None:
         """A stream has begun; tasks of which it will bring no news are polled as before."""

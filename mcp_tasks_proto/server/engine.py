@@ -1,8 +1,9 @@
 """The server role: requests in, replies out, and no task kept in between.
 
 :meth:`ServerEngine.handle` takes one input and returns one step. From one input to the next the engine holds
-the exchanges whose reply is owed, the workers started here and the listen streams open here, each bounded by
-``Limits``. Tasks it does not hold: :mod:`mcp_tasks_proto.server.tasks` tells how they are reached.
+the exchanges whose reply is owed, the workers started here, with their tasks as last seen, and the listen
+streams open here, each bounded by ``Limits``. How tasks stand only the store knows:
+:mod:`mcp_tasks_proto.server.tasks` tells how it is asked.
 """
 
 from __future__ import annotations
@@ -56,10 +57,12 @@ from mcp_tasks_proto.inputs import (
     SaveRefused,
     ShutdownStarted,
     StreamReady,
+    TaskEnded,
     TimePassed,
     ToolsChanged,
     TtlChanged,
     WorkAskedInput,
+    WorkCheckpointed,
     WorkCompleted,
     WorkFailed,
     WorkInput,
@@ -69,6 +72,7 @@ from mcp_tasks_proto.inputs import (
     WorkWithdrewInput,
 )
 from mcp_tasks_proto.negotiation import Refused, negotiate
+from mcp_tasks_proto.records import Resumption
 from mcp_tasks_proto.request_state import seal_state
 from mcp_tasks_proto.server.exchange import Awaits, Exchange
 from mcp_tasks_proto.server.methods import GivenInput, read_input
@@ -77,14 +81,21 @@ from mcp_tasks_proto.server.operations import (
     CancelTask,
     CreateTask,
     Decision,
-    EndWork,
     LookUp,
     LoseWork,
     Operation,
     ReadTask,
+    Refresh,
     Remove,
 )
-from mcp_tasks_proto.server.reports import check_result, copied, is_task_id, new_record, operation_of
+from mcp_tasks_proto.server.reports import (
+    check_result,
+    copied,
+    is_task_id,
+    new_record,
+    operation_of,
+    resumed_work,
+)
 from mcp_tasks_proto.server.tasks import Tasks
 from mcp_tasks_proto.settings import InputVisibility, ServerSettings, TaskSupport, ToolDeclaration
 from mcp_tasks_proto.subscriptions import Stream, Streams
@@ -123,8 +134,9 @@ class ServerEngine:
     tools: Sequence[ToolDeclaration] = ()
     node: str | None = None
     """A name that no other engine over the same store has, or ever had: with it, the work that runs here can
-    be told from that of other nodes (``WorkLost``)."""
+    be told from that of other nodes, and theirs can be taken over (``WorkLost``)."""
     _by_name: dict[str, ToolDeclaration] = field(init=False)
+    _resumable: frozenset[str] = field(init=False)
     _exchanges: dict[Hashable, Exchange] = field(init=False, factory=dict)
     _by_request_id: dict[tuple[Hashable, str | int], Exchange] = field(init=False, factory=dict)
     _streams: Streams = field(init=False, factory=Streams)
@@ -136,6 +148,7 @@ class ServerEngine:
     def __attrs_post_init__(self) -> None:
         settings = self.settings
         self._by_name = _by_name(self.tools)
+        self._resumable = _resumable(self._by_name)
         self._info = {**settings.info, "name": settings.name, "version": settings.version}
         self._tasks = Tasks(
             limits=settings.limits, streams=self._streams, out=self._out, conclude=self._conclude
@@ -314,7 +327,10 @@ class ServerEngine:
         given = read_input(self.settings, exchange.request, exchange.principal, self._tasks.now)
         if isinstance(given, ErrorObject):
             return self._fail(exchange, given)
+        exchange.arguments_bytes = given.arguments_bytes
         exchange.can_create_task = exchange.may_use_tasks and tool.task is not TaskSupport.FORBIDDEN
+        if tool.resumable:
+            exchange.resumption = Resumption(answers=given.answers, state=given.state)
         exchange.awaits = Awaits.CALL
         self._out.append(
             StartTool(
@@ -508,10 +524,8 @@ class ServerEngine:
         operation = operation_of(fact, self.settings.limits)
         if isinstance(operation, RejectReport):
             self._out.append(operation)
-            return
-        if isinstance(operation, EndWork):
-            self._tasks.work_ended(operation.task_id)
-        self._tasks.begin(operation)
+        else:
+            self._tasks.report(operation)
 
     # -- outcomes ------------------------------------------------------------------------------------
 
@@ -522,6 +536,11 @@ class ServerEngine:
                 self._out.append(AcceptReport(operation.report))
             else:
                 self._out.append(RejectReport(operation.report, decision.rejection))
+        if decision.resumes and decision.after is not None:
+            self._out.append(resumed_work(decision.after))
+            self._tasks.work_resumed(decision.after)
+        elif isinstance(operation, Refresh) and decision.found is not None:
+            self._tasks.news(decision.found)
         if operation.exchange is None:
             return
         exchange = self._exchanges.get(operation.exchange)
@@ -536,7 +555,7 @@ class ServerEngine:
         else:
             self._reply(exchange, decision.result or {})
             if isinstance(operation, CreateTask):
-                self._tasks.work_started(operation.task_id)
+                self._tasks.work_started(operation.record)
                 self._out.append(StartWork(exchange.key, operation.task_id))
 
     # -- store, time, operation ------------------------------------------------------------------------
@@ -569,13 +588,24 @@ class ServerEngine:
         self._tasks.removed(removed.task_id)
 
     def _work_lost(self, lost: WorkLost) -> None:
-        self._tasks.begin(LoseWork(task_id=lost.task_id, node=lost.node))
+        if self._stopping:
+            return  # whoever stays sees to it, or who comes next
+        self._tasks.begin(
+            LoseWork(
+                task_id=lost.task_id,
+                node=lost.node,
+                successor=self.node,
+                resumable=self._resumable,
+                resumptions=self.settings.limits.resumptions,
+            )
+        )
 
     def _time_passed(self, _: TimePassed) -> None:
         self._tasks.time_passed()
 
     def _tools_changed(self, changed: ToolsChanged) -> None:
         self._by_name = _by_name(changed.tools)
+        self._resumable = _resumable(self._by_name)
         self._out.extend(self._streams.tools_changed())
 
     def _shutdown_started(self, _: ShutdownStarted) -> None:
@@ -605,6 +635,10 @@ def _by_name(tools: Sequence[ToolDeclaration]) -> dict[str, ToolDeclaration]:
     return by_name
 
 
+def _resumable(tools: Mapping[str, ToolDeclaration]) -> frozenset[str]:
+    return frozenset(name for name, tool in tools.items() if tool.resumable)
+
+
 _METHODS: Final[Mapping[str, Callable[[ServerEngine, Exchange], None]]] = {
     "server/discover": ServerEngine._discover,
     "tools/list": ServerEngine._list_tools,
@@ -625,12 +659,14 @@ _HANDLERS: Final[Mapping[type, Callable[[ServerEngine, Any], None]]] = {
     CallAskedInput: ServerEngine._call_asked_input,
     CallBecameTask: ServerEngine._call_became_task,
     WorkProgressed: ServerEngine._work_reported,
+    WorkCheckpointed: ServerEngine._work_reported,
     WorkAskedInput: ServerEngine._work_reported,
     WorkWithdrewInput: ServerEngine._work_reported,
     WorkCompleted: ServerEngine._work_reported,
     WorkFailed: ServerEngine._work_reported,
     WorkStopped: ServerEngine._work_reported,
     TtlChanged: ServerEngine._work_reported,
+    TaskEnded: ServerEngine._work_reported,
     Loaded: ServerEngine._loaded,
     LoadFailed: ServerEngine._load_failed,
     Saved: ServerEngine._saved,

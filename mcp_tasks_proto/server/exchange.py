@@ -11,6 +11,7 @@ from attrs import define, field
 from mcp_tasks_proto.effects import Send
 from mcp_tasks_proto.errors import LocalProtocolError
 from mcp_tasks_proto.inputs import CallNotified
+from mcp_tasks_proto.records import Resumption
 from mcp_tasks_proto.subscriptions import Outbox
 from mcp_tasks_proto.vocabulary import LOG_LEVEL, PROGRESS_TOKEN
 from mcp_tasks_proto.wire.jsonrpc import Request, is_id, notification_message
@@ -53,6 +54,10 @@ class Exchange:
     principal: str | None
     takes_notifications: bool
     can_create_task: bool = False
+    resumption: Resumption | None = None
+    """What a task made of this call needs to be resumed; ``None``: it will not be."""
+    arguments_bytes: int = 0
+    """Of a call: the size of its arguments as JSON."""
     awaits: Awaits = Awaits.STORE
     outbox: Outbox | None = None
     _logged: int = field(init=False, default=0)

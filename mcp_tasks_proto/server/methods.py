@@ -24,6 +24,8 @@ class GivenInput:
     params: Mapping[str, Any]
     answers: Mapping[str, Any] = field(factory=dict)
     state: Any = None
+    arguments_bytes: int = len("{}")
+    """The size of the arguments as JSON; those that are not there count as empty ones."""
 
 
 def read_input(
@@ -38,9 +40,10 @@ def read_input(
     ``requestState`` nothing says what was asked, so the answers are only known to be objects.
     """
     params = dict(request.params)
+    size = len("{}")
     if "arguments" in params:
         try:
-            params["arguments"], _ = copied(params["arguments"])
+            params["arguments"], size = copied(params["arguments"])
         except LocalProtocolError as error:
             return invalid_request(str(error))
     responses = params.get("inputResponses", {})
@@ -50,7 +53,7 @@ def read_input(
         for name, response in responses.items():
             if not isinstance(response, dict):
                 return invalid_params(f"inputResponses[{name!r}] must be an object")
-        return GivenInput(params, responses)
+        return GivenInput(params, responses, arguments_bytes=size)
     sealed = open_state(
         settings.sealer,
         params["requestState"],
@@ -65,4 +68,4 @@ def read_input(
     for name, response in answers.items():
         if problem := check_response(sealed.asked[name], response):
             return invalid_params(f"inputResponses[{name!r}]: {problem}")
-    return GivenInput(params, answers, sealed.state)
+    return GivenInput(params, answers, sealed.state, size)

@@ -8,7 +8,7 @@ never touches anything but its arguments.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any, Final
 
 from attrs import evolve, frozen
@@ -17,6 +17,7 @@ from mcp_tasks_proto.errors import (
     ErrorObject,
     internal_error,
     invalid_params,
+    limit_reached,
     missing_capability,
     unknown_task,
 )
@@ -32,15 +33,18 @@ __all__ = [
     "AnswerTask",
     "AskInput",
     "CancelTask",
+    "Checkpoint",
     "CreateTask",
     "Decision",
     "ElapseGrace",
+    "EndTask",
     "EndWork",
     "LookUp",
     "LoseWork",
     "Operation",
     "Progress",
     "ReadTask",
+    "Refresh",
     "Remove",
     "WithdrawInput",
 ]
@@ -58,9 +62,11 @@ class Decision:
     rejection: str | None = None
     """For a worker: why its report is not taken; ``None``: it is."""
     found: TaskRecord | None = None
-    """For a listen stream: the record, if it may see it."""
+    """For a listen stream: the record, if it may see it. For :class:`Refresh`: the record."""
     removes: bool = False
     """Whether the record is to be removed instead of saved."""
+    resumes: bool = False
+    """Whether the work begins anew here once ``after`` is saved."""
 
 
 DONE = Decision()
@@ -194,13 +200,36 @@ class CreateTask(Operation):
 
 
 @frozen(kw_only=True, eq=False)
-class Progress(Operation):
+class WorkerOperation(Operation):
+    """A report. Of several runs of a task's work only the last one's are taken: a node that was taken for
+    gone may still be there, and not know."""
+
+    resumption: int | None = None
+    """Which run of the work reports; ``None``: it is the host, whose word always counts."""
+
+    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+        """Refuse what is not said by whoever runs the work now; decide on the rest."""
+        if (
+            record is not None
+            and not record.status.terminal
+            and self.resumption not in (None, record.resumptions)
+        ):
+            return Decision(rejection="the work of the task was taken over by another node")
+        return self.decide_for_worker(record, now)
+
+    @abstractmethod
+    def decide_for_worker(self, record: TaskRecord | None, now: int) -> Decision:
+        """Decide on the report of whoever runs the work."""
+
+
+@frozen(kw_only=True, eq=False)
+class Progress(WorkerOperation):
     """The worker, or the host, changes what the view says beside the status."""
 
     changes: Mapping[str, Any]
     trigger: Trigger = Trigger.WORK_PROGRESSED
 
-    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+    def decide_for_worker(self, record: TaskRecord | None, now: int) -> Decision:
         """Take the changes in, unless they are too late."""
         if record is None:
             return DONE
@@ -211,7 +240,42 @@ class Progress(Operation):
 
 
 @frozen(kw_only=True, eq=False)
-class AskInput(Operation):
+class Checkpoint(WorkerOperation):
+    """The worker saves what the next run of it would begin with."""
+
+    value: Any
+    value_bytes: int
+    received: Collection[str]
+
+    def decide_for_worker(self, record: TaskRecord | None, now: int) -> Decision:
+        """Replace the checkpoint; answers that it takes into account are for no other question."""
+        if record is None or record.status.terminal:
+            return DONE
+        if record.resumption is None:
+            return Decision(rejection="the tool was not declared resumable when the task was made")
+        inputs = tuple(
+            evolve(entry, withdrawn=True) if entry.ask in self.received and not entry.outstanding else entry
+            for entry in record.inputs
+        )
+        after = _apply(
+            record,
+            Trigger.WORK_PROGRESSED,
+            now,
+            inputs=inputs,
+            resumption=evolve(record.resumption, checkpoint=self.value),
+            payload_bytes=record.payload_bytes + self.value_bytes - checkpoint_bytes(record),
+        )
+        return Decision(after=after)
+
+
+def checkpoint_bytes(record: TaskRecord) -> int:
+    """Return what the checkpoint in a record counts; having none counts nothing."""
+    resumption = record.resumption
+    return 0 if resumption is None or resumption.checkpoint is None else json_size(resumption.checkpoint)
+
+
+@frozen(kw_only=True, eq=False)
+class AskInput(WorkerOperation):
     """The worker asks for input (INP.1, INP.2)."""
 
     ask: str
@@ -219,8 +283,8 @@ class AskInput(Operation):
     request_bytes: int
     limits: Limits
 
-    def decide(self, record: TaskRecord | None, now: int) -> Decision:
-        """Give each request a key that is new to the task."""
+    def decide_for_worker(self, record: TaskRecord | None, now: int) -> Decision:
+        """Give each request a key that is new to the task, or the one that a run before asked it under."""
         if record is None:
             return Decision(rejection="the task is gone: its time to live has passed")
         cancelled = record.cancel_requested_at_ms is not None
@@ -230,11 +294,17 @@ class AskInput(Operation):
             return Decision(rejection=f"the task takes no more input: {why}")
         if missing := missing_capabilities(self.requests, record.client_capabilities):
             return Decision(rejection=f"the call that made the task did not declare {missing}")
-        if len(record.inputs) + len(self.requests) > self.limits.input_keys:
+        before, fresh, request_bytes = list(record.inputs), self.requests, self.request_bytes
+        if record.resumptions:
+            fresh = self._take_up(before)
+            request_bytes = json_size(fresh)
+        if not fresh:
+            return Decision(after=_apply(record, Trigger.INPUT_ASKED_AGAIN, now, inputs=tuple(before)))
+        if len(before) + len(fresh) > self.limits.input_keys:
             return Decision(rejection="the task has made too many input requests (Limits.input_keys)")
-        used = {entry.key for entry in record.inputs}
+        used = {entry.key for entry in before}
         entries = []
-        for name, request in self.requests.items():
+        for name, request in fresh.items():
             key = unique_key(name, used)
             used.add(key)
             entries.append(InputEntry(key=key, name=name, ask=self.ask, request=request))
@@ -242,19 +312,42 @@ class AskInput(Operation):
             record,
             trigger,
             now,
-            inputs=(*record.inputs, *entries),
-            payload_bytes=record.payload_bytes + self.request_bytes,
+            inputs=(*before, *entries),
+            payload_bytes=record.payload_bytes + request_bytes,
         )
         return Decision(after=after)
 
+    def _take_up(self, entries: list[InputEntry]) -> Mapping[str, Mapping[str, Any]]:
+        """Make what runs before asked the questions of this run; return what none of them has asked.
+
+        The first of the same name and request is meant. One of the same name that asks for something else is
+        no longer waited for: the run that asked it is gone, and this one has come to another point.
+        """
+        fresh: dict[str, Mapping[str, Any]] = {}
+        for name, request in self.requests.items():
+            same_name = [
+                at
+                for at, entry in enumerate(entries)
+                if entry.ask is None and entry.name == name and not entry.withdrawn
+            ]
+            at = next((at for at in same_name if entries[at].request == request), None)
+            if at is not None:
+                entries[at] = evolve(entries[at], ask=self.ask)
+                continue
+            fresh[name] = request
+            for at in same_name:
+                if entries[at].outstanding:
+                    entries[at] = evolve(entries[at], withdrawn=True)
+        return fresh
+
 
 @frozen(kw_only=True, eq=False)
-class WithdrawInput(Operation):
+class WithdrawInput(WorkerOperation):
     """The worker gives up a question of its own."""
 
     ask: str
 
-    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+    def decide_for_worker(self, record: TaskRecord | None, now: int) -> Decision:
         """Supersede the keys of this question that are still outstanding."""
         if record is None:
             return DONE
@@ -272,7 +365,7 @@ class WithdrawInput(Operation):
 
 
 @frozen(kw_only=True, eq=False)
-class EndWork(Operation):
+class EndWork(WorkerOperation):
     """The worker is done: with a result, with a protocol error, or without either."""
 
     trigger: Trigger
@@ -281,7 +374,7 @@ class EndWork(Operation):
     error: ErrorObject | None = None
     status_message: str | Keep | None = KEEP
 
-    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+    def decide_for_worker(self, record: TaskRecord | None, now: int) -> Decision:
         """End the task, unless it has ended already."""
         if record is None:
             return DONE
@@ -310,13 +403,46 @@ class ElapseGrace(Operation):
 
 
 @frozen(kw_only=True, eq=False)
+class EndTask(Operation):
+    """The host ends the task, whatever its worker does (LEG.5)."""
+
+    trigger: Trigger
+    error: ErrorObject | None = None
+    error_bytes: int = 0
+    status_message: str | None = None
+
+    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+        """End the task, unless it has ended already."""
+        if record is None:
+            return Decision(rejection="the task is gone: its time to live has passed")
+        if transition(record.status, self.trigger) is REJECT:
+            return Decision(rejection=f"the task has ended: it is {record.status.value}")
+        return Decision(
+            after=_end(
+                record,
+                self.trigger,
+                now,
+                error=self.error,
+                payload_bytes=self.error_bytes,
+                status_message=self.status_message or record.status_message,
+            )
+        )
+
+
+@frozen(kw_only=True, eq=False)
 class LoseWork(Operation):
     """The node that ran the work is gone; nobody will report any more."""
 
     node: str
+    successor: str | None
+    """The node that takes the work over, if it may be; ``None``: this engine has no name."""
+    resumable: Collection[str]
+    """The tools that are declared resumable here."""
+    resumptions: int
+    """How often the work of one task may be taken over."""
 
     def decide(self, record: TaskRecord | None, now: int) -> Decision:
-        """End the task, unless its work is not that node's any more.
+        """Take the work over or end the task, unless its work is not that node's any more.
 
         As cancelled, if that was asked for: the worker has stopped, be it for another reason (CAN.6).
         """
@@ -324,20 +450,39 @@ class LoseWork(Operation):
             return DONE
         if record.cancel_requested_at_ms is not None:
             return Decision(after=_end(record, Trigger.WORK_STOPPED, now, payload_bytes=0))
-        error = internal_error("the worker of the task was lost", reason="worker_lost")
-        return Decision(
-            after=_end(
-                record,
-                Trigger.WORK_LOST,
-                now,
-                error=error,
-                payload_bytes=json_size(error.to_wire()),
-                status_message="The worker was lost: the server that ran it is gone.",
-            )
+        resumption = record.resumption
+        if self.successor is None or resumption is None or record.tool not in self.resumable:
+            error = internal_error("the worker of the task was lost", reason="worker_lost")
+            return self._fail(record, now, error, "The worker was lost: the server that ran it is gone.")
+        if resumption.times >= self.resumptions:
+            message = f"The worker was lost, and had been resumed {resumption.times} times before."
+            return self._fail(record, now, limit_reached("resumptions"), message)
+        after = _apply(
+            record,
+            Trigger.WORK_RESUMED,
+            now,
+            node=self.successor,
+            resumption=evolve(resumption, times=resumption.times + 1),
+            inputs=tuple(evolve(entry, ask=None) for entry in record.inputs),
         )
+        return Decision(after=after, resumes=True)
+
+    def _fail(self, record: TaskRecord, now: int, error: ErrorObject, message: str) -> Decision:
+        size = json_size(error.to_wire())
+        after = _end(record, Trigger.WORK_LOST, now, error=error, payload_bytes=size, status_message=message)
+        return Decision(after=after)
 
 
 # -- of nobody --------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True, eq=False)
+class Refresh(Operation):
+    """A look at a task whose work has just begun here: news of it may have come when it was of no concern."""
+
+    def decide(self, record: TaskRecord | None, now: int) -> Decision:
+        """Hand the record on, to whoever is here and should know."""
+        return Decision(found=record)
 
 
 @frozen(kw_only=True, eq=False)
@@ -361,7 +506,15 @@ _NONE: Final[Mapping[str, Any]] = {}
 def _end(record: TaskRecord, trigger: Trigger, now: int, **changes: Any) -> TaskRecord | None:
     """Apply an ending: what only a live task needs is dropped with it."""
     return _apply(
-        record, trigger, now, arguments=None, client_capabilities=_NONE, inputs=(), node=None, **changes
+        record,
+        trigger,
+        now,
+        arguments=None,
+        client_capabilities=_NONE,
+        inputs=(),
+        node=None,
+        resumption=None,
+        **changes,
     )
 
 

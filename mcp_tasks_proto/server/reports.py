@@ -13,16 +13,18 @@ from typing import Any, Final, TypeGuard
 
 from attrs import evolve
 
-from mcp_tasks_proto.effects import RejectReport
-from mcp_tasks_proto.errors import LocalProtocolError, limit_reached
+from mcp_tasks_proto.effects import RejectReport, ResumeWork
+from mcp_tasks_proto.errors import ErrorObject, LocalProtocolError, limit_reached
 from mcp_tasks_proto.input_requests import check_requests
 from mcp_tasks_proto.inputs import (
     DEFAULT,
     KEEP,
     CallBecameTask,
     Keep,
+    TaskEnded,
     TtlChanged,
     WorkAskedInput,
+    WorkCheckpointed,
     WorkCompleted,
     WorkFailed,
     WorkInput,
@@ -32,12 +34,20 @@ from mcp_tasks_proto.inputs import (
 )
 from mcp_tasks_proto.lifecycle import Status, Trigger
 from mcp_tasks_proto.limits import Limits
-from mcp_tasks_proto.records import TaskRecord
+from mcp_tasks_proto.records import Resumption, TaskRecord
 from mcp_tasks_proto.server.exchange import Exchange
-from mcp_tasks_proto.server.operations import AskInput, EndWork, Operation, Progress, WithdrawInput
-from mcp_tasks_proto.wire.jsonrpc import encode, json_size
+from mcp_tasks_proto.server.operations import (
+    AskInput,
+    Checkpoint,
+    EndTask,
+    EndWork,
+    Operation,
+    Progress,
+    WithdrawInput,
+)
+from mcp_tasks_proto.wire.jsonrpc import encode, encode_checked, json_size
 
-__all__ = ["check_result", "copied", "is_task_id", "new_record", "operation_of"]
+__all__ = ["check_result", "copied", "is_task_id", "new_record", "operation_of", "resumed_work"]
 
 TASK_ID: Final = pattern(r"[A-Za-z0-9._~-]{21,256}")
 """A task id: header-safe, and long enough for 122 random bits at 6 bits a character (LIFE.6)."""
@@ -56,13 +66,16 @@ def check_result(fact: str, result: Mapping[str, Any]) -> None:
         raise LocalProtocolError(f"{fact}: a result's _meta is an object")
 
 
-def copied(value: Mapping[str, Any]) -> tuple[Any, int]:
+def copied(value: Any) -> tuple[Any, int]:
     """Return a copy that shares nothing with ``value``, and its size in bytes as JSON.
 
     Raises :class:`LocalProtocolError` when it is not JSON.
     """
-    data = encode(value)
-    return loads(data), len(data)
+    data = encode_checked(value)
+    copy = loads(data)
+    if copy != value:  # tuples have become lists, or names strings, which is for ``encode`` to refuse
+        data = encode(value)
+    return copy, len(data)
 
 
 def new_record(
@@ -72,7 +85,6 @@ def new_record(
     if not is_task_id(became.task_id):
         raise LocalProtocolError(f"CallBecameTask: a task id matches {TASK_ID.pattern} (LIFE.6)")
     params = exchange.request.params
-    arguments = params.get("arguments", {})
     poll_ms = limits.poll_interval_ms if became.poll_interval_ms is DEFAULT else became.poll_interval_ms
     ttl_ms = limits.ttl_ms if became.ttl_ms is DEFAULT else became.ttl_ms
     return TaskRecord(
@@ -80,7 +92,7 @@ def new_record(
         version=1,
         principal=exchange.principal,
         tool=params["name"],
-        arguments=arguments,
+        arguments=params.get("arguments", {}),
         client_capabilities=exchange.capabilities,
         status=Status.WORKING,
         status_message=_cut(became.status_message, limits),
@@ -89,7 +101,33 @@ def new_record(
         ttl_ms=_lifetime(ttl_ms, limits),
         poll_interval_ms=_milliseconds("poll_interval_ms", poll_ms),
         node=node,
-        payload_bytes=json_size(arguments),
+        resumption=exchange.resumption,
+        payload_bytes=exchange.arguments_bytes + _given_bytes(exchange.resumption),
+    )
+
+
+def _given_bytes(resumption: Resumption | None) -> int:
+    if resumption is None or not (resumption.answers or resumption.state is not None):
+        return 0
+    return json_size([resumption.answers, resumption.state])
+
+
+def resumed_work(record: TaskRecord) -> ResumeWork:
+    """Return what tells the host to run the work of this record again. It shares nothing with the record."""
+    resumption = record.resumption or Resumption()
+    (arguments, checkpoint, answers, state), _ = copied(
+        [record.arguments, resumption.checkpoint, resumption.answers, resumption.state]
+    )
+    return ResumeWork(
+        task_id=record.task_id,
+        resumption=resumption.times,
+        tool=record.tool,
+        arguments=arguments,
+        client_capabilities=record.client_capabilities,
+        principal=record.principal,
+        checkpoint=checkpoint,
+        answers=answers,
+        state=state,
     )
 
 
@@ -106,12 +144,26 @@ def _progress(fact: WorkProgressed, limits: Limits) -> Operation:
         changes["ttl_ms"] = _lifetime(fact.ttl_ms, limits)
     if fact.poll_interval_ms is not KEEP:
         changes["poll_interval_ms"] = _milliseconds("poll_interval_ms", fact.poll_interval_ms)
-    return Progress(task_id=fact.task_id, report=fact.token, changes=changes)
+    return Progress(task_id=fact.task_id, report=fact.token, resumption=fact.resumption, changes=changes)
 
 
 def _ttl(fact: TtlChanged, limits: Limits) -> Operation:
     changes = {"ttl_ms": _lifetime(fact.ttl_ms, limits)}
     return Progress(task_id=fact.task_id, report=fact.token, trigger=Trigger.TTL_CHANGED, changes=changes)
+
+
+def _checkpointed(fact: WorkCheckpointed, limits: Limits) -> Operation | RejectReport:
+    value, size = (None, 0) if fact.value is None else copied(fact.value)
+    if size > limits.checkpoint_bytes:
+        return RejectReport(fact.token, "the checkpoint is too large (Limits.checkpoint_bytes)")
+    return Checkpoint(
+        task_id=fact.task_id,
+        report=fact.token,
+        resumption=fact.resumption,
+        value=value,
+        value_bytes=size,
+        received=frozenset(fact.received),
+    )
 
 
 def _asked(fact: WorkAskedInput, limits: Limits) -> Operation | RejectReport:
@@ -123,6 +175,7 @@ def _asked(fact: WorkAskedInput, limits: Limits) -> Operation | RejectReport:
     return AskInput(
         task_id=fact.task_id,
         report=fact.token,
+        resumption=fact.resumption,
         ask=fact.ask,
         requests=requests,
         request_bytes=size,
@@ -131,7 +184,7 @@ def _asked(fact: WorkAskedInput, limits: Limits) -> Operation | RejectReport:
 
 
 def _withdrawn(fact: WorkWithdrewInput, limits: Limits) -> Operation:
-    return WithdrawInput(task_id=fact.task_id, report=fact.token, ask=fact.ask)
+    return WithdrawInput(task_id=fact.task_id, report=fact.token, resumption=fact.resumption, ask=fact.ask)
 
 
 def _completed(fact: WorkCompleted, limits: Limits) -> Operation:
@@ -139,10 +192,14 @@ def _completed(fact: WorkCompleted, limits: Limits) -> Operation:
     result, size = copied(fact.result)
     if size > limits.result_bytes:
         error = limit_reached("result_bytes")
-        return _failed(WorkFailed(task_id=fact.task_id, token=fact.token, error=error), limits)
+        return _failed(
+            WorkFailed(task_id=fact.task_id, token=fact.token, error=error, resumption=fact.resumption),
+            limits,
+        )
     return EndWork(
         task_id=fact.task_id,
         report=fact.token,
+        resumption=fact.resumption,
         trigger=Trigger.WORK_COMPLETED,
         result=result,
         result_bytes=size,
@@ -151,17 +208,43 @@ def _completed(fact: WorkCompleted, limits: Limits) -> Operation:
 
 
 def _failed(fact: WorkFailed, limits: Limits) -> Operation:
-    wire, size = copied(fact.error.to_wire())
-    error = evolve(fact.error, data=wire.get("data"))
-    if size > limits.result_bytes:
-        error = limit_reached("result_bytes")
+    error, size = _copied_error(fact.error, limits)
     message = error.message if fact.status_message is None else fact.status_message
     return EndWork(
         task_id=fact.task_id,
         report=fact.token,
+        resumption=fact.resumption,
         trigger=Trigger.WORK_FAILED,
         error=error,
-        result_bytes=min(size, limits.result_bytes),
+        result_bytes=size,
+        status_message=_cut(message, limits),
+    )
+
+
+def _copied_error(error: ErrorObject, limits: Limits) -> tuple[ErrorObject, int]:
+    """Return an error of the host's own, or what is said in place of one that is too large, and its size."""
+    wire, size = copied(error.to_wire())
+    if size > limits.result_bytes:
+        return limit_reached("result_bytes"), limits.result_bytes
+    return evolve(error, data=wire.get("data")), size
+
+
+def _ended(fact: TaskEnded, limits: Limits) -> Operation:
+    if fact.error is None:
+        return EndTask(
+            task_id=fact.task_id,
+            report=fact.token,
+            trigger=Trigger.HOST_CANCELLED,
+            status_message=_cut(fact.status_message, limits),
+        )
+    error, size = _copied_error(fact.error, limits)
+    message = error.message if fact.status_message is None else fact.status_message
+    return EndTask(
+        task_id=fact.task_id,
+        report=fact.token,
+        trigger=Trigger.HOST_FAILED,
+        error=error,
+        error_bytes=size,
         status_message=_cut(message, limits),
     )
 
@@ -170,6 +253,7 @@ def _stopped(fact: WorkStopped, limits: Limits) -> Operation:
     return EndWork(
         task_id=fact.task_id,
         report=fact.token,
+        resumption=fact.resumption,
         trigger=Trigger.WORK_STOPPED,
         status_message=_kept_or_cut(fact.status_message, limits),
     )
@@ -177,12 +261,14 @@ def _stopped(fact: WorkStopped, limits: Limits) -> Operation:
 
 _TRANSLATIONS: Final[Mapping[type, Callable[[Any, Limits], Operation | RejectReport]]] = {
     WorkProgressed: _progress,
+    WorkCheckpointed: _checkpointed,
     TtlChanged: _ttl,
     WorkAskedInput: _asked,
     WorkWithdrewInput: _withdrawn,
     WorkCompleted: _completed,
     WorkFailed: _failed,
     WorkStopped: _stopped,
+    TaskEnded: _ended,
 }
 
 

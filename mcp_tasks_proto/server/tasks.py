@@ -7,6 +7,8 @@
                             '---- SaveConflict -----'       reply or report
 
 What is promised to a peer waits for its save (raft's rule): ``conclude`` runs after ``Saved``, never before.
+A worker's report needs no ``Load``: it is decided on the record as last seen here, and the save tells whether
+that was still current.
 :meth:`Tasks.news` is the one place where a changed record becomes known: to the listeners and to the
 worker.
 
@@ -42,8 +44,10 @@ from mcp_tasks_proto.server.operations import (
     CreateTask,
     Decision,
     ElapseGrace,
+    EndWork,
     LoseWork,
     Operation,
+    Refresh,
     Remove,
 )
 from mcp_tasks_proto.server.sweeping import Sweeping
@@ -66,6 +70,8 @@ STORE_DOWN: Final = "the task store did not answer"
 class _Worker:
     """A worker that was started here and has not ended."""
 
+    record: TaskRecord
+    """Its task, as last seen while the work was this worker's; another node may have changed it since."""
     delivered: set[str] = field(factory=set)
     """Keys whose answers it has."""
     told_to_stop: bool = False
@@ -99,6 +105,8 @@ class Tasks:
     _tokens: count[int] = field(init=False, factory=count)
     _workers: dict[str, _Worker] = field(init=False, factory=dict)
     _creations: int = field(init=False, default=0)
+    _resumptions: int = field(init=False, default=0)
+    """Workers that begin when their take-over is saved."""
     _quota: Quota = field(init=False)
     """For new tasks."""
     _answer_quota: Quota = field(init=False)
@@ -127,6 +135,27 @@ class Tasks:
             self._decide(_Question(operation), None)
         else:
             self._look_up(_Question(operation))
+
+    def report(self, operation: Operation) -> None:
+        """Start what a worker, or the host, reports of a task.
+
+        The record that is known of a worker's task spares the look-up where a save comes of it, since only a
+        save proves that it is current.
+        """
+        worker = self._workers.get(operation.task_id)
+        if (
+            worker is not None
+            and isinstance(operation, EndWork)
+            and operation.resumption == worker.record.resumptions
+        ):
+            del self._workers[operation.task_id]  # there is nobody left to tell anything
+        question = _Question(operation)
+        if worker is not None and not worker.record.expired(self.now):
+            decision = operation.decide(worker.record, self.now)
+            if decision.after is not None:
+                self._save(question, worker.record, decision, decision.after)
+                return
+        self._look_up(question)
 
     def loaded(self, token: Hashable, record: TaskRecord | None) -> None:
         """The store answered a ``Load``."""
@@ -180,19 +209,28 @@ class Tasks:
 
     def _decide(self, question: _Question, record: TaskRecord | None) -> None:
         operation = question.operation
-        if record is None and not isinstance(operation, CreateTask):
+        if record is not None:
+            self._check_worker(record)
+        elif not isinstance(operation, CreateTask):
             # Removed elsewhere, maybe without a word: a worker that is left here must hear of it (TTL.1).
             self.removed(operation.task_id)
         if record is not None and not isinstance(operation, Remove) and record.expired(self.now):
             self._decide(_Question(Remove(task_id=record.task_id)), record)
             record = None
         decision = operation.decide(record, self.now)
+        if decision.rejection is not None and record is not None:
+            # It may be due to what was done at another node: a worker that hears of that first stops, where
+            # one that is merely rejected would err (CAN.6).
+            self.news(record)
+        if decision.resumes:
+            if self.workers >= self.limits.workers:
+                return  # somebody else may have room, and the host tells it again
+            self._resumptions += 1
         if decision.removes and record is not None:
             token = self._ask(question, decision)
             self.out.append(Delete(record.task_id, record.version, token))
         elif decision.after is not None:
-            token = self._ask(question, decision)
-            self.out.append(self._save(operation, record, decision.after, token))
+            self._save(question, record, decision, decision.after)
         else:
             self._conclude(operation, decision)
 
@@ -218,12 +256,14 @@ class Tasks:
             self.timers.set(question, self.now + delay)
 
     def _save(
-        self, operation: Operation, before: TaskRecord | None, after: TaskRecord, token: Hashable
-    ) -> Save:
+        self, question: _Question, before: TaskRecord | None, decision: Decision, after: TaskRecord
+    ) -> None:
+        token = self._ask(question, decision)
         if before is None:
-            return Save(after, None, token, self._quota)
-        quota = self._answer_quota if isinstance(operation, AnswerTask) else None
-        return Save(after, before.version, token, quota)
+            self.out.append(Save(after, None, token, self._quota))
+        else:
+            quota = self._answer_quota if isinstance(question.operation, AnswerTask) else None
+            self.out.append(Save(after, before.version, token, quota))
 
     def _ask(self, question: _Question, decision: Decision | None) -> int:
         question.decision = decision
@@ -245,6 +285,7 @@ class Tasks:
                 "Saved, SaveConflict and SaveFailed carry the token of an outstanding Save or Delete"
             )
         del self._questions[token]
+        self._resumptions -= question.decision.resumes
         return question, question.decision
 
     # -- workers and listeners -----------------------------------------------------------------------
@@ -252,23 +293,26 @@ class Tasks:
     @property
     def workers(self) -> int:
         """How many workers run here, or will once their task is durable."""
-        return len(self._workers) + self._creations
+        return len(self._workers) + self._creations + self._resumptions
 
     def concern(self, task_id: str) -> bool:
         """Whether a worker or a listener is here who should know how this task stands."""
         return task_id in self._workers or self.streams.listened_to(task_id)
 
-    def work_started(self, task_id: str) -> None:
+    def work_started(self, record: TaskRecord) -> None:
         """A worker for this task is being started here."""
-        self._workers[task_id] = _Worker()
+        self._workers[record.task_id] = _Worker(record)
 
-    def work_ended(self, task_id: str) -> None:
-        """The worker of this task has ended by itself: there is nobody left to tell anything."""
-        self._workers.pop(task_id, None)
+    def work_resumed(self, record: TaskRecord) -> None:
+        """Another run of this task's work is being started here, as the record says."""
+        self.work_started(record)
+        # An answer or a wish to cancel may have come between the save and now, and concerned nobody here.
+        self.begin(Refresh(task_id=record.task_id))
 
     def news(self, record: TaskRecord) -> None:
         """A record has changed, here or on another node: tell whom it concerns."""
         self.out.extend(self.streams.offer(record))
+        self._check_worker(record)
         worker = self._workers.get(record.task_id)
         if record.status.terminal:
             self.timers.clear(record.task_id)
@@ -279,6 +323,8 @@ class Tasks:
             grace_ends_ms = record.cancel_requested_at_ms + self.limits.cancel_grace_ms
             self.timers.set(record.task_id, grace_ends_ms)
         if worker is not None:
+            if record.version > worker.record.version:  # news may be overtaken
+                worker.record = record
             self._inform(worker, record)
 
     def removed(self, task_id: str) -> None:
@@ -293,7 +339,7 @@ class Tasks:
         answers = tuple(
             InputAnswer(entry.key, entry.ask, entry.name, entry.response)
             for entry in record.inputs
-            if entry.response is not None and entry.key not in worker.delivered
+            if entry.response is not None and entry.ask is not None and entry.key not in worker.delivered
         )
         if answers:
             worker.delivered.update(answer.key for answer in answers)
@@ -301,6 +347,12 @@ class Tasks:
         if record.cancel_requested_at_ms is not None and not worker.told_to_stop:
             worker.told_to_stop = True
             self.out.append(RequestCancel(record.task_id, CancelReason.REQUESTED))
+
+    def _check_worker(self, record: TaskRecord) -> None:
+        """Have a worker stop whose work another one does now: this node was taken for gone."""
+        worker = self._workers.get(record.task_id)
+        if worker is not None and worker.record.resumptions < record.resumptions:
+            self._dismiss(record.task_id, CancelReason.TAKEN_OVER)
 
     def _dismiss(self, task_id: str, reason: CancelReason) -> None:
         if not self._workers.pop(task_id).told_to_stop:

@@ -8,16 +8,18 @@ from typing import Any, TypeVar
 
 from attrs import define, field
 
-from mcp_tasks_proto.effects import Delete, Effect, FindExpired, Load, Reply, Save, Send, StartTool
+from mcp_tasks_proto.effects import Delete, Effect, FindExpired, ListTasks, Load, Reply, Save, Send, StartTool
 from mcp_tasks_proto.inputs import (
     DEFAULT,
     CallBecameTask,
     Default,
     HttpHead,
     Input,
+    LegacyInput,
     MessageReceived,
     TimePassed,
 )
+from mcp_tasks_proto.legacy import DualEraServer
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.testing.messages import request
 from mcp_tasks_proto.testing.store import DictStore
@@ -35,25 +37,25 @@ class ServerHost:
     something between a decision and its save.
     """
 
-    engine: ServerEngine
+    engine: ServerEngine | DualEraServer
     store: DictStore = field(factory=DictStore)
     now: int = 1_700_000_000_000
     held: bool = False
-    asked: list[Load | Save | Delete | FindExpired] = field(init=False, factory=list)
+    asked: list[Load | Save | Delete | FindExpired | ListTasks] = field(init=False, factory=list)
     effects: list[Effect] = field(init=False, factory=list)
     """Every effect so far but the store's, oldest first."""
     deadline: int | None = field(init=False, default=None)
     _exchanges: count[int] = field(init=False, factory=lambda: count(1))
 
-    def give(self, fact: Input) -> list[Effect]:
+    def give(self, fact: Input | LegacyInput) -> list[Effect]:
         """Hand in a fact; return what it led to, the store's own effects carried out and left out."""
         before = len(self.effects)
-        facts = [fact]
+        facts: list[Any] = [fact]
         while facts:
             step = self.engine.handle(facts.pop(0), now=self.now)
             self.deadline = step.deadline
             for effect in step.effects:
-                if not isinstance(effect, (Load, Save, Delete, FindExpired)):
+                if not isinstance(effect, (Load, Save, Delete, FindExpired, ListTasks)):
                     self.effects.append(effect)
                 elif self.held:
                     self.asked.append(effect)

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from mcp_tasks_proto.effects import Delete, FindExpired, Load, Quota, Save
-from mcp_tasks_proto.inputs import ExpiredFound, Loaded, SaveConflict, Saved, SaveRefused, StoreInput
+from mcp_tasks_proto.effects import Delete, FindExpired, ListTasks, Load, Quota, Save
+from mcp_tasks_proto.inputs import (
+    ExpiredFound,
+    Loaded,
+    SaveConflict,
+    Saved,
+    SaveRefused,
+    StoreInput,
+    TasksListed,
+)
 from mcp_tasks_proto.records import TaskRecord
 
 __all__ = ["DictStore"]
@@ -17,7 +25,7 @@ class DictStore:
 
     records: dict[str, TaskRecord] = field(factory=dict)
 
-    def answer(self, effect: Load | Save | Delete | FindExpired) -> StoreInput:
+    def answer(self, effect: Load | Save | Delete | FindExpired | ListTasks) -> StoreInput:
         """Carry out one effect and return what a host would tell the engine."""
         match effect:
             case Load():
@@ -30,6 +38,8 @@ class DictStore:
                     return SaveConflict(effect.token, current)
                 del self.records[effect.task_id]
                 return Saved(effect.token)
+            case ListTasks():
+                return self._list(effect)
         return self._find_expired(effect)
 
     def _save(self, effect: Save) -> StoreInput:
@@ -52,6 +62,15 @@ class DictStore:
         if sum(one.payload_bytes for one in kept) + record.payload_bytes > quota.task_bytes:
             return "task_bytes"
         return None
+
+    def _list(self, effect: ListTasks) -> TasksListed:
+        later = [
+            self.records[task_id]
+            for task_id in sorted(self.records)
+            if (effect.after is None or task_id > effect.after)
+            and self.records[task_id].principal == effect.principal
+        ]
+        return TasksListed(effect.token, later[: effect.limit], len(later) > effect.limit)
 
     def _find_expired(self, effect: FindExpired) -> ExpiredFound:
         expiring = sorted(

@@ -75,6 +75,8 @@ class EndpointPolicy:
     allowed_hosts: frozenset[str] | None = LOOPBACK_HOSTS
     allowed_origins: frozenset[str] | None = LOOPBACK_ORIGINS
     """A request without ``Origin`` does not come from a web page and passes."""
+    sessions: bool = False
+    """Whether sessions of 2025-11-25 are served: then a GET or DELETE that names one may pass (LEG.2)."""
 
 
 @frozen(kw_only=True)
@@ -110,7 +112,8 @@ def check_head(
     if path != policy.path:
         return Refusal(status=404)
     if method not in ("POST", b"POST"):
-        return Refusal(status=405, headers=(("allow", "POST"),))
+        verb = _SESSION_METHODS.get(method) if policy.sessions and "mcp-session-id" in fields else None
+        return _NOT_ALLOWED if verb is None else _check_session_request(verb, fields, repeated)
     if not _is_json(fields.get("content-type", "")):
         return Refusal(status=415, error=invalid_request("Content-Type must be application/json in UTF-8"))
     accepts_json, accepts_stream = _accepts(fields.get("accept", ""))
@@ -123,6 +126,24 @@ def check_head(
     if len(length) > _LENGTH_DIGITS or int(length) > limits.message_bytes:
         return Refusal(status=413, error=message_too_large(limits).error)
     return HttpHead(headers=fields, repeated=repeated, accepts_stream=accepts_stream)
+
+
+_SESSION_METHODS: Final[Mapping[bytes | str, str]] = {
+    "GET": "GET",
+    b"GET": "GET",
+    "DELETE": "DELETE",
+    b"DELETE": "DELETE",
+}
+_NOT_ALLOWED: Final = Refusal(status=405, headers=(("allow", "POST"),))
+
+
+def _check_session_request(
+    method: str, fields: Mapping[str, str], repeated: frozenset[str]
+) -> HttpHead | Refusal:
+    """Decide on a request of 2025-11-25 that carries no message."""
+    if method == "GET" and not _accepts(fields.get("accept", ""))[1]:
+        return Refusal(status=406, error=invalid_request("Accept must take text/event-stream"))
+    return HttpHead(headers=fields, repeated=repeated, method=method)
 
 
 def _read_fields(headers: Iterable[tuple[bytes, bytes]]) -> tuple[dict[str, str], frozenset[str]]:

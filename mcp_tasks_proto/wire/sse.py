@@ -19,8 +19,13 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _FIELD_BYTES: Final = len(b"data: ")
 
 
-def encode_event(data: bytes) -> bytes:
-    """Return one event with this data. Line ends in it, of any kind, reach the reader as newlines."""
+def encode_event(data: bytes, event_id: str | None = None) -> bytes:
+    """Return one event with this data. Line ends in it, of any kind, reach the reader as newlines.
+
+    ``event_id`` is ASCII on one line; without it the event has none.
+    """
+    if event_id is not None:
+        return b"id: " + event_id.encode("ascii") + b"\n" + encode_event(data)
     if b"\n" in data or b"\r" in data:
         lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         return b"".join(b"data: " + line + b"\n" for line in lines) + b"\n"

@@ -46,13 +46,24 @@ class Exchange:
     sent: list[dict[str, Any]] = field(factory=list)
     slow: bool = False
     """Whether what is sent stays unread until :meth:`read`."""
+    opened: bool = False
+    """Whether it was made a stream before anything was sent."""
 
-    def reply(self, message: dict[str, Any] | None, http_status: int, headers: Any = ()) -> None:
+    def reply(
+        self,
+        message: dict[str, Any] | None,
+        http_status: int,
+        headers: Any = (),
+        event_id: str | None = None,
+    ) -> None:
         self.replies.append(message)
         self.status = http_status
         self.headers = dict(headers)
 
-    def send(self, message: dict[str, Any]) -> None:
+    def open(self) -> None:
+        self.opened = True
+
+    def send(self, message: dict[str, Any], event_id: str | None = None) -> None:
         self.sent.append(message)
         # Before receive() has returned nobody knows the number yet, so nothing can have left.
         if self.number and not self.slow:
@@ -89,6 +100,10 @@ class TrioLoop:
         self.now = 1_700_000_000_000
         self.deadline: int | None = None
         self.jobs = 0
+
+    def another(self) -> TrioLoop:
+        """Return what a driver in another process would have."""
+        return TrioLoop(self._nursery)
 
     def now_ms(self) -> int:
         return self.now
@@ -139,6 +154,10 @@ class AsyncioLoop:
         self.now = 1_700_000_000_000
         self.deadline: int | None = None
         self.jobs = 0
+
+    def another(self) -> AsyncioLoop:
+        """Return what a driver in another process would have."""
+        return AsyncioLoop(self._group)
 
     def now_ms(self) -> int:
         return self.now
@@ -222,7 +241,7 @@ class World:
         self,
         message: Any,
         *,
-        facts: RequestFacts = HTTP,
+        facts: RequestFacts | None = HTTP,
         connection: str | None = None,
         http: HttpHead | None = None,
         slow: bool = False,
@@ -443,6 +462,19 @@ def texts(result: Mapping[str, Any]) -> list[str]:
     return [block["text"] for block in result["content"]]
 
 
+WITHIN = {
+    "Admission",
+    "DualEraServer",
+    "Inner",
+    "Registry",
+    "ServerEngine",
+    "Streams",
+    "Tasks",
+    "Waiting",
+}
+"""What a driver is made of, and may hold something itself."""
+
+
 def leftovers(driver: Driver) -> dict[str, Any]:
     """Every collection of the driver, its engine and its door that still holds something."""
     fixed = {"_tools", "_handlers", "_actions", "_by_name", "_info", "tools"}
@@ -456,7 +488,7 @@ def leftovers(driver: Driver) -> dict[str, Any]:
             place = f"{type(owner).__name__}.{name}"
             if name in fixed or value is None or isinstance(value, str | bytes):
                 continue
-            if type(value).__name__ in {"ServerEngine", "Admission", "Tasks", "Streams"}:
+            if type(value).__name__ in WITHIN:
                 if all(value is not other for other in pending):
                     pending.append(value)
             elif isinstance(value, dict | deque | set | list) and isinstance(value, Sized) and len(value):

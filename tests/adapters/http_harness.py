@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import trio
 from attrs import define, field, frozen
 from mcp_tasks_adapters import asyncio_h11, trio_h11
-from mcp_tasks_adapters.toolkit import Limits, Server, TaskContext, TaskOffer, ToolCall, text
+from mcp_tasks_adapters.toolkit import Limits, Server, TaskContext, TaskOffer, ToolCall, elicit, text
 
 PATIENCE_SECONDS = 20
 LOOPS = ("trio", "asyncio")
@@ -233,6 +233,7 @@ class Tools:
 
     limits: Limits = field(factory=Limits)
     loop: str = "trio"
+    legacy: str = "ignore"
     started: threading.Semaphore = field(factory=lambda: threading.Semaphore(0))
     """One more for each call or task of ``wait`` and ``work`` that has begun."""
     cancelled: threading.Semaphore = field(factory=lambda: threading.Semaphore(0))
@@ -241,7 +242,7 @@ class Tools:
 
     def server(self) -> Server:
         """Return the server; on its loop's thread."""
-        server = Server("raw", limits=self.limits)
+        server = Server("raw", limits=self.limits, legacy=self.legacy)
         self._released = self._event()
 
         @server.tool()
@@ -268,6 +269,20 @@ class Tools:
             if call.arguments.get("wait"):
                 await self._hold()
             return text("counted")
+
+        @server.tool()
+        async def ask(call: ToolCall) -> Any:
+            """Ask for a name, then greet."""
+            if "name" not in call.answers:
+                fields = {"type": "object", "properties": {"name": {"type": "string"}}}
+                return call.input_required({"name": elicit(message="Who?", schema=fields)})
+            return text(f"Hello, {call.answers['name'].content['name']}!")
+
+        @server.tool()
+        async def grow(call: ToolCall) -> dict[str, Any]:
+            """Add a tool."""
+            server.tool(call.arguments["name"])(echo)
+            return text("grown")
 
         @server.tool(task="required")
         async def work(call: ToolCall) -> TaskOffer:
@@ -349,9 +364,11 @@ class Running:
 
 
 @contextmanager
-def running(loop: str, *, limits: Limits | None = None, **options: Any) -> Iterator[Running]:
+def running(
+    loop: str, *, limits: Limits | None = None, legacy: str = "ignore", **options: Any
+) -> Iterator[Running]:
     """Run a server on ``loop``, with these options of ``serve_http``."""
-    tools = Tools(limits=limits or Limits(), loop=loop)
+    tools = Tools(limits=limits or Limits(), loop=loop, legacy=legacy)
     ready: list[Any] = []
     is_ready = threading.Event()
     ended: list[BaseException | None] = [None]

@@ -163,11 +163,14 @@ def sqlite_store(path: Path, **options: Any) -> SqliteStore:
     return SqliteStore(path, **{"poll_ms": 5, **options})
 
 
-class SqliteNodes:
-    """Two nodes over one file (``store_suite.Nodes``), and a third that helps to know what has been heard."""
+class StoreNodes:
+    """Two nodes over one store (``store_suite.Nodes``), and a third that helps to know what has been heard.
 
-    def __init__(self, path: Path, **options: Any) -> None:
-        self._here, self._there, self._clerk = (Bench(sqlite_store(path, **options)) for _ in range(3))
+    ``another`` makes a node's own object for the store.
+    """
+
+    def __init__(self, another: Callable[[], Store]) -> None:
+        self._here, self._there, self._clerk = (Bench(another()) for _ in range(3))
         for bench in (self._here, self._there, self._clerk):
             bench.open()
         self._there.watch()
@@ -209,6 +212,13 @@ class SqliteNodes:
     def _await(self, news: News) -> None:
         seen = self._there.heard.count(news)
         self._there.until(lambda: self._there.heard.count(news) > seen)
+
+
+class SqliteNodes(StoreNodes):
+    """Nodes over one file."""
+
+    def __init__(self, path: Path, **options: Any) -> None:
+        super().__init__(lambda: sqlite_store(path, **options))
 
 
 def _of_this_harness(news: News) -> bool:

@@ -1,4 +1,6 @@
-"""A process of its own that works on an SQLite store: ``python -m tests.adapters.store_process FILE PREFIX``.
+"""A process of its own that works on a store: ``python -m tests.adapters.store_process STORE PREFIX``.
+
+The store is an SQLite file, or the schema of a PostgreSQL database: ``postgres:DSN SCHEMA``.
 
 It makes tasks, changes them, ends some and removes some, as fast as it can, many at a time; and says on
 stdout, a line for each, what was acknowledged: the id and the version, 0 for removed. Until it is killed.
@@ -13,6 +15,8 @@ from itertools import count
 from pathlib import Path
 
 from mcp_tasks_adapters.stores import SqliteStore
+from mcp_tasks_adapters.stores.postgres import PostgresStore
+from mcp_tasks_adapters.storing import Store
 
 from mcp_tasks_proto.effects import Delete, Save
 from mcp_tasks_proto.inputs import Saved, StoreInput
@@ -25,8 +29,8 @@ AT_ONCE = 20
 class Clerk:
     """Has a number of tasks under way."""
 
-    def __init__(self, path: Path, prefix: str) -> None:
-        self._bench = Bench(SqliteStore(path))
+    def __init__(self, store: Store, prefix: str) -> None:
+        self._bench = Bench(store)
         self._bench.open()
         self._names = (f"{prefix}-{number}" for number in count())
 
@@ -56,5 +60,11 @@ class Clerk:
             store.submit(Save(after, version, 1), partial(self._acknowledged, name, version + 1))
 
 
+def _store(place: str, schema: str = "") -> Store:
+    if schema:
+        return PostgresStore(place.removeprefix("postgres:"), schema=schema, lease_ms=1_500)
+    return SqliteStore(Path(place))
+
+
 if __name__ == "__main__":
-    Clerk(Path(sys.argv[1]), sys.argv[2]).work()
+    Clerk(_store(*sys.argv[1:-1]), sys.argv[-1]).work()

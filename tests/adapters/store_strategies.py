@@ -7,7 +7,7 @@ from typing import Final
 from hypothesis import strategies as st
 from mcp_tasks_adapters.storing import StoreEffect
 
-from mcp_tasks_proto.effects import Delete, FindExpired, Load, Quota, Save
+from mcp_tasks_proto.effects import Delete, FindExpired, ListTasks, Load, Quota, Save
 from tests.adapters.store_harness import NOW, record
 
 _ids = st.sampled_from(["a", "b", "c", "d"])
@@ -36,6 +36,13 @@ effect_lists: st.SearchStrategy[list[StoreEffect]] = st.lists(
         st.builds(Load, _ids, _token),
         st.builds(Delete, _ids, _versions, _token),
         st.builds(FindExpired, st.integers(NOW, NOW + 6), st.integers(1, 3), _token),
+        st.builds(
+            ListTasks,
+            principal=st.sampled_from(["ann", "bob"]),
+            after=st.none() | _ids,
+            limit=st.integers(1, 3),
+            token=_token,
+        ),
     ),
     max_size=30,
 )

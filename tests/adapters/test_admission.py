@@ -65,6 +65,15 @@ def test_only_the_owner_finds_a_task(principal: Any) -> None:
     check()
 
 
+@on_both_loops
+async def test_nobody_comes_in_without_the_facts_of_a_request(world: World) -> None:
+    """Not even where the function would let everybody in."""
+    driver = world.serve(owned(lambda facts: None))
+    assert driver.asks_who_calls
+    stranger = await world.ask("server/discover", facts=None)
+    assert stranger.error["code"] == -32603
+
+
 @pytest.mark.parametrize("later", [False, True])
 def test_tasks_can_be_off_for_a_request(later: bool) -> None:
     @on_trio

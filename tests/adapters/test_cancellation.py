@@ -266,6 +266,21 @@ async def test_a_task_already_handed_out_goes_on_without_its_client(world: World
 
 
 @on_both_loops
+async def test_work_begins_after_the_handles_of_calls_that_came_with_its_own(world: World) -> None:
+    """However long it takes to its first await, those who wait for a handle need not."""
+    replies: list[int] = []
+
+    async def run(task: TaskContext) -> str:
+        replies.append(sum(len(call.replies) for call in calls))
+        return "done"
+
+    world.serve(working(run))
+    calls = [world.start("tools/call", {"name": "tool"}, id=number) for number in range(3)]
+    await world.settle()
+    assert replies == [3, 3, 3]
+
+
+@on_both_loops
 async def test_a_client_that_goes_before_its_handle_comes_leaves_no_task(world: World) -> None:
     """The save is under way: the work never starts and the record is taken back."""
     ran: list[str] = []

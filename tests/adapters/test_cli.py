@@ -10,12 +10,14 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import version
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -67,7 +69,8 @@ AUTHORS_FILE: Final = textwrap.dedent(
     """
 )
 
-both_loops = pytest.mark.parametrize("loop", ["trio", "asyncio"])
+LOOPS: Final = ("trio", "asyncio")
+both_loops = pytest.mark.parametrize("loop", LOOPS)
 
 
 @pytest.fixture
@@ -171,16 +174,20 @@ def test_ends_cleanly_with_a_task_running_and_a_stream_open(
     assert (code, said) == (0, "")
 
 
-@both_loops
-def test_ends_without_a_tool_that_does_not_stop(loop: str, authors_file: Path) -> None:
-    with serving(f"{authors_file}:server", "--loop", loop) as served:
-        connection = served.send("tools/call", {"name": "block"})
-        assert served.process.stderr is not None
-        assert served.process.stderr.readline() == "blocking\n"
-        code, said = served.end(signal.SIGTERM)
-        connection.close()
-    assert code == 1
-    assert said == "A tool did not stop when told to; ending without it.\n"
+def test_ends_without_a_tool_that_does_not_stop(authors_file: Path) -> None:
+    """On both loops at once, since that takes its time."""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(serving(f"{authors_file}:server", "--loop", loop)) for loop in LOOPS]
+        for served in servers:
+            stack.enter_context(closing(served.send("tools/call", {"name": "block"})))
+            assert served.process.stderr is not None
+            assert served.process.stderr.readline() == "blocking\n"
+        for served in servers:
+            served.process.send_signal(signal.SIGTERM)
+        for served in servers:
+            _, said = served.process.communicate(timeout=PATIENCE_S)
+            assert served.process.returncode == 1
+            assert said == "A tool did not stop when told to; ending without it.\n"
 
 
 def test_serves_where_it_is_told_to(authors_file: Path) -> None:
@@ -284,14 +291,19 @@ def test_serves_stdio_until_its_input_ends(loop: str, authors_file: Path) -> Non
     assert answer["result"]["resultType"] == "task"
 
 
-@both_loops
-def test_stdio_ends_without_a_tool_that_does_not_stop(loop: str, authors_file: Path) -> None:
-    """STD.1: no signal is needed; a client may know of no other way to end its server."""
+def test_stdio_ends_without_a_tool_that_does_not_stop(authors_file: Path) -> None:
+    """STD.1: no signal is needed; a client may know of no other way to end its server.
+
+    On both loops at once, since that takes its time.
+    """
     message = json.dumps(request("tools/call", {"name": "linger"}))
-    ran = run("serve", f"{authors_file}:server", "--stdio", "--loop", loop, stdin=f"{message}\n")
-    assert ran.returncode == 1
-    assert ran.stderr == "imported\nA tool did not stop when told to; ending without it.\n"
-    assert json.loads(ran.stdout)["result"]["content"][0]["text"] == "left a thread behind"
+    serve = ["serve", f"{authors_file}:server", "--stdio"]
+    with ThreadPoolExecutor() as pool:
+        running = [pool.submit(run, *serve, "--loop", loop, stdin=f"{message}\n") for loop in LOOPS]
+    for ran in (one.result() for one in running):
+        assert ran.returncode == 1
+        assert ran.stderr == "imported\nA tool did not stop when told to; ending without it.\n"
+        assert json.loads(ran.stdout)["result"]["content"][0]["text"] == "left a thread behind"
 
 
 @both_loops
@@ -451,12 +463,28 @@ def test_the_demo_shows_a_task_in_every_status(loop: str) -> None:
     ran = run("demo", "--loop", loop, "--json")
     assert ran.returncode == 0, ran.stderr
     shown = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert [one["direction"] for one in shown] == ["request", "response"] * (len(shown) // 2)
-    methods = {one["message"]["method"] for one in shown if one["direction"] == "request"}
+    messages = [one for one in shown if one["direction"] != "none"]
+    assert [one["direction"] for one in messages] == ["request", "response"] * (len(messages) // 2)
+    methods = {one["message"]["method"] for one in messages if one["direction"] == "request"}
     assert methods == {"server/discover", "tools/call", "tasks/get", "tasks/update", "tasks/cancel"}
-    statuses = {one["message"]["result"].get("status") for one in shown if one["direction"] == "response"}
+    results = [one["message"]["result"] for one in messages if one["direction"] == "response"]
+    statuses = {result.get("status") for result in results}
     assert statuses >= {"working", "input_required", "completed", "failed", "cancelled"}
-    assert any(one["message"].get("result", {}).get("result", {}).get("isError") for one in shown)
+    assert any(result.get("result", {}).get("isError") for result in results)
+    its_own_server_is_killed_and_the_same_task_completes(shown)
+
+
+def its_own_server_is_killed_and_the_same_task_completes(shown: list[dict[str, Any]]) -> None:
+    """LIFE.4: what was handed out before the kill is there after it, on the same port, and goes on."""
+    killed, started = (place for place, one in enumerate(shown) if one["direction"] == "none")
+    assert "kill -9" in shown[killed]["headline"]
+    [made] = [
+        one["message"]["result"] for one in shown[:killed] if one["headline"] == "task, working, Queued"
+    ]
+    views = [one["message"]["result"] for one in shown[started:] if one["direction"] == "response"]
+    [end] = [view for view in views if view.get("taskId") == made["taskId"] and view["status"] == "completed"]
+    assert "going on after frame" in end["statusMessage"]
+    assert end["createdAt"] == made["createdAt"]
 
 
 def test_the_demo_is_readable() -> None:
@@ -464,6 +492,7 @@ def test_the_demo_is_readable() -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "→ tools/call" in ran.stdout
     assert "Mcp-Name: render" in ran.stdout
+    assert "⚡ kill -9" in ran.stdout
     assert "✓ cancelled, once the tool had stopped" in ran.stdout
 
 
@@ -489,12 +518,12 @@ def test_the_demo_fails_when_a_message_is_not_as_expected(
     as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     @contextmanager
-    def parrot(loop: str) -> Iterator[str]:
+    def parrot(loop: str) -> Iterator[SimpleNamespace]:
         with HTTPServer(("127.0.0.1", 0), _Parrot) as server:
             thread = Thread(target=server.serve_forever)
             thread.start()
             try:
-                yield f"http://127.0.0.1:{server.server_port}/mcp"
+                yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}/mcp")
             finally:
                 server.shutdown()
                 thread.join()
@@ -519,3 +548,41 @@ def test_prints_the_state_machine() -> None:
 
 def test_prints_its_version() -> None:
     assert run("--version").stdout == f"mcp-tasks {version('mcp-tasks-proto')}\n"
+
+
+# -- clients of 2025-11-25 -----------------------------------------------------------------------------
+
+
+def legacy_post(
+    served: Served, message: dict[str, Any], session: str | None = None
+) -> tuple[Any, HTTPResponse]:
+    """Post a message of that version; return its answer, and the response."""
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    if session is not None:
+        headers |= {"Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}
+    with closing(HTTPConnection(served.host, served.port, timeout=PATIENCE_S)) as connection:
+        connection.request("POST", served.path, json.dumps(message), headers)
+        response = connection.getresponse()
+        return json.loads(response.read()), response
+
+
+@both_loops
+@pytest.mark.parametrize("policy", [None, "ignore", "serve", "refuse"])
+def test_leg1_serves_legacy_clients_as_it_is_told_to(
+    loop: str, policy: str | None, authors_file: Path
+) -> None:
+    options = [] if policy is None else ["--legacy", policy]
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    with serving(f"{authors_file}:server", "--loop", loop, *options) as served:
+        answer, response = legacy_post(served, message)
+        if policy == "refuse":
+            assert answer["error"]["data"]["supported"] == [MODERN_VERSION]
+            return
+        assert ("tasks" in answer["result"]["capabilities"]) is (policy == "serve")
+        session = response.getheader("Mcp-Session-Id")
+        call = {"name": "wait", "task": {}}
+        wanted = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
+        made, _ = legacy_post(served, wanted, session)
+        assert ("task" in made.get("result", {})) is (policy == "serve")
+        assert served.ask("tools/call", {"name": "wait"})["result"]["resultType"] == "task"

@@ -256,6 +256,21 @@ def test_the_servers_words_do_nothing_to_the_terminal() -> None:
 # -- addresses ---------------------------------------------------------------------------------------------
 
 
+def test_a_choice_keeps_to_its_line_and_most_of_very_many_are_left_out() -> None:
+    """LIM.3: a server offers what it likes."""
+    many = [f"choice {number}" for number in range(100_000)]
+    choices = {"type": "string", "enum": ["a\n  2) b", *many]}
+    talk = conversation(form({"type": "object", "properties": {"one": choices}}))
+    lines, _ = talk.prompt()
+    shown = "\n".join(line.plain for line in lines)
+    assert "  1) a 2) b\n  2) choice 0\n" in shown
+    assert "… 99901 more, up to number 100001" in shown
+    assert len(lines) < 110
+    talk.enter("choice 99999")
+    talk.enter("")
+    assert talk.response == {"action": "accept", "content": {"one": "choice 99999"}}
+
+
 def test_an_address_is_shown_whole_and_needs_a_yes() -> None:
     """Core, "Elicitation": the whole URL, its host standing out, and consent; nothing is opened."""
     url = "https://pay.example/cart?id=7#pay.example"

@@ -125,11 +125,21 @@ def test_a_task_id_may_begin_with_a_dash(url: str, words: list[str]) -> None:
 def test_a_server_that_cannot_be_reached() -> None:
     ran = run("call", "http://127.0.0.1:1/mcp", "say", "text=x")
     assert ran.code == ExitCode.FAILED
+    assert "no connection to the server: connection refused" in ran.err
     assert "Is the server running, and is that its address?" in ran.err
     shown = run("tools", "http://127.0.0.1:1/mcp", "--json")
     assert shown.code == ExitCode.FAILED
     [outcome] = shown.lines
     assert (outcome["outcome"], outcome["fault"]) == ("failed", "network")
+
+
+def test_what_was_misspelled_is_said_with_what_to_do(url: str) -> None:
+    ran = run("call", url, "sya", "text=x")
+    assert ran.code == ExitCode.FAILED
+    assert f"mcp-tasks tools {url}" in ran.err
+    ran = run("tools", url.replace("/mcp", "/mpc"))
+    assert ran.code == ExitCode.FAILED
+    assert "Many servers have it at /mcp" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -440,6 +450,21 @@ def test_a_reference_is_kept_while_the_task_may_go_on(url: str, tmp_path: Path) 
     assert not job.exists()
 
 
+def test_a_reference_is_kept_when_its_time_is_over_and_the_server_away(tmp_path: Path) -> None:
+    """REQ.5: expired; but the server may keep the task for longer than it said."""
+    job = tmp_path / "job.json"
+    reference = {"schema": 1, "endpoint": "http://127.0.0.1:1/mcp", "taskId": "t", "tool": "say", "ttlMs": 1}
+    times = {"capabilities": {}, "createdMs": 1_700_000_000_000, "pollIntervalMs": 1, "keys": {}}
+    job.write_text(json.dumps(reference | times), encoding="utf-8")
+    ran = run("resume", str(job))
+    assert ran.code == ExitCode.EXPIRED
+    assert "Its time is over, and nothing was heard of it." in ran.err
+    assert f"To go on with it:  mcp-tasks resume {job}" in ran.err
+    [outcome] = run("resume", str(job), "--json").lines
+    assert (outcome["outcome"], "reason" in outcome) == ("expired", True)
+    assert job.exists()
+
+
 def test_a_reference_that_cannot_be_saved_stops_the_command(url: str, tmp_path: Path) -> None:
     """What could not be resumed must be known before the process dies, not after."""
     go, job = tmp_path / "go", tmp_path / "folder" / "job.json"
@@ -531,6 +556,25 @@ def test_starts_a_server_on_stdio(farm: Path, loop: str) -> None:
     assert ran.code == ExitCode.COMPLETED
     assert json.loads(ran.out)["answers"][0]["content"] == {"channel": "private"}
     assert run("tools", "--stdio", command, "--loop", loop).out.startswith("say  What it says\n")
+
+
+@both_loops
+def test_a_saved_task_of_such_a_server_is_gone_on_with(farm: Path, loop: str, tmp_path: Path) -> None:
+    """Its command is typed again: a file that came from somewhere must not decide what is run."""
+    job, store = tmp_path / "job.json", tmp_path / "tasks.db"
+    command = shlex.join([*MCP_TASKS, "serve", f"{farm}:server", "--stdio", "--store", f"sqlite:{store}"])
+    with running("call", "--stdio", command, "wait", "--save", str(job), "--loop", loop) as calling:
+        assert calling.stderr is not None
+        while "working" not in calling.stderr.readline():
+            pass
+        calling.send_signal(signal.SIGINT)
+        assert f"mcp-tasks resume --stdio {shlex.quote(command)} {job}" in calling.stderr.read()
+    ran = run("resume", str(job), "--loop", loop)
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
+    assert f"mcp-tasks resume --stdio {shlex.quote(command)} {job}" in ran.err
+    ran = run("resume", "--stdio", command, str(job), "--loop", loop)
+    assert ran.code == ExitCode.CANCELLED, "its work ended with the server"
+    assert not job.exists()
 
 
 def test_a_server_that_cannot_be_started() -> None:

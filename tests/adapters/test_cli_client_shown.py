@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import logging
+import os
 import re
 from typing import Any, Final
 
@@ -11,6 +13,8 @@ import pytest
 from mcp_tasks_adapters.cli.client import progress
 from mcp_tasks_adapters.cli.client.exit_codes import MEANINGS, ExitCode, exit_code, outcome_name
 from mcp_tasks_adapters.cli.client.harmless import harmless, one_line
+from mcp_tasks_adapters.cli.client.log import kept_log
+from mcp_tasks_adapters.cli.client.passing_on import lines_passed_on
 from mcp_tasks_adapters.cli.client.people import PeopleScreen
 from mcp_tasks_adapters.cli.client.polls import PollTroubles
 from mcp_tasks_adapters.cli.client.progress import (
@@ -62,6 +66,13 @@ def test_spells_out_what_a_terminal_would_obey() -> None:
     assert harmless("a\x1b[2J\x07\x9b1m\x7f\r") == "a\\u001b[2J\\u0007\\u009b1m\\u007f\\r"
     assert harmless("\u202egpj.exe\u2066\u200b") == "\\u202egpj.exe\\u2066\\u200b"
     assert harmless("\U000e0041") == "\\udb40\\udc41"
+
+
+def test_cuts_what_is_very_long() -> None:
+    """LIM.3: a server's words may be megabytes, and a live line is drawn eight times a second."""
+    assert one_line("x" * 10_000_000) == "x" * 2_000 + "…"
+    assert len(one_line(" x" * 5_000_000)) == 2_001
+    assert one_line("x" * 5_000, most=5_000) == "x" * 5_000
 
 
 def test_leaves_text_as_it_is() -> None:
@@ -305,6 +316,40 @@ def test_an_unauthorized_call_says_what_to_do() -> None:
     failed = Failed(code=None, message="the server answered HTTP 401", fault=Fault.CALLER, http_status=401)
     people.outcome(Watched(name="say", since_ms=NOW_MS), failed, ExitCode.FAILED, Remains())
     assert "--header 'Authorization: Bearer …'" in stderr.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("status", "hint"),
+    [(401, "--header 'Authorization"), (404, "at /mcp"), (307, "redirects are not followed"), (500, None)],
+)
+def test_says_what_to_do_about_a_status(status: int, hint: str | None) -> None:
+    people, _, stderr = screen()
+    watched = Watched(name="say", since_ms=NOW_MS)
+    fault = Fault.SERVER if status == 500 else Fault.CALLER
+    failed = Failed(code=None, message="without a message", fault=fault, http_status=status)
+    people.outcome(watched, failed, ExitCode.FAILED, Remains())
+    lost = ObservationLost("denied", fault=fault, http_status=status)
+    people.outcome(watched, lost, ExitCode.LOST, Remains())
+    assert stderr.getvalue().count("\n") == (2 if hint is None else 4)
+    assert hint is None or stderr.getvalue().count(hint) == 2
+
+
+def test_what_is_logged_again_and_again_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """LIM.3: a server that writes nonsense to stdout may do so for days."""
+    with kept_log():
+        for number in range(100_000):
+            logging.getLogger("mcp_tasks_adapters").warning("no message: %s", number % 50 if number else "x")
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 20
+    assert said[1] == "mcp-tasks: no message: 1 (2000 times)"
+
+
+def test_a_line_without_end_is_passed_on_in_parts() -> None:
+    """LIM.3: what a server writes to stderr is not kept until it ends its line."""
+    said: list[str] = []
+    with lines_passed_on(said.append) as file, os.fdopen(os.dup(file), "wb") as stream:
+        stream.write(b"x" * 1_000_000 + b"\nend\n")
+    assert said == ["x" * 10_000] * 100 + ["", "end"]
 
 
 @pytest.mark.parametrize(

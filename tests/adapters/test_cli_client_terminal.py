@@ -111,21 +111,20 @@ def test_what_was_typed_before_a_question_answers_nothing(url: str, tmp_path: Pa
 
 @both_loops
 def test_several_questions_are_asked_one_by_one(url: str, loop: str) -> None:
-    """INP.3: in whatever order, as the members of an object have none."""
+    """INP.3: in the server's order, on either loop."""
     with Terminal("call", url, "ask_both", forms(CHANNEL, CHANNEL), "--loop", loop) as terminal:
-        before = terminal.expect("channel [private]> ")
+        terminal.expect("First?", "channel [private]> ")
         terminal.type("public")
         terminal.expect("send> ")
-        assert ("First?" in terminal.text) is not ("Second?" in terminal.text)
+        assert "Second?" not in terminal.text
         terminal.type("")
-        terminal.expect("Second?" if "First?" in before else "First?", "channel [private]> ")
+        terminal.expect("Second?", "channel [private]> ")
         terminal.type("/decline")
         code, shown = terminal.end()
     assert code == ExitCode.COMPLETED
-    accepted, declined = ("a", "b") if "First?" in before else ("b", "a")
     assert content_of(shown) == {
-        accepted: {"action": "accept", "content": {"channel": "public"}},
-        declined: {"action": "decline"},
+        "a": {"action": "accept", "content": {"channel": "public"}},
+        "b": {"action": "decline"},
     }
 
 
@@ -144,6 +143,16 @@ def test_a_withdrawn_question_gives_the_terminal_back(url: str, loop: str, tmp_p
         code, shown = terminal.end()
     assert code == ExitCode.COMPLETED
     assert "left: []" in shown
+
+
+@both_loops
+def test_a_question_stays_open_when_nobody_waits_any_more(url: str, loop: str) -> None:
+    """REQ.7: the server still wants its answer, and somebody may go on."""
+    with Terminal("call", url, "ask", forms(CHANNEL), "--timeout", "10", "--loop", loop) as terminal:
+        terminal.expect("channel [private]> ", "The question stays open.", "The task goes on.")
+        code, _ = terminal.end()
+    assert code == ExitCode.LOST
+    assert "withdrawn" not in terminal.text
 
 
 @both_loops
@@ -279,7 +288,11 @@ def test_errors_are_red_and_a_servers_words_obey_nobody(url: str) -> None:
 def test_every_change_can_be_made_to_stand(url: str, tmp_path: Path) -> None:
     with Terminal("call", url, "ask", forms(CHANNEL), "--watch") as terminal:
         terminal.expect("channel [private]> ")
+        terminal.type("/nothing of the kind")
+        terminal.expect("not among the choices", "channel [private]> ")
+        assert "input required" not in terminal.text, "a change does not stand where something is typed"
         terminal.type("/decline")
+        terminal.expect("input required  Begun")
         code, _ = terminal.end()
     assert code == ExitCode.COMPLETED
     assert re.search(r"ask +0 s  working  Begun\n", terminal.text)

@@ -81,6 +81,7 @@ def test_reads_arguments_from_a_file_and_from_stdin(tmp_path: Path, monkeypatch:
         (["a=1", "a:=2"], "The argument 'a' is given twice."),
         (["a:=NaN"], "The argument 'a': Parse error: NaN and Infinity are not JSON."),
         (["a:=sunset"], "The argument 'a': Parse error: not JSON at character 0."),
+        (["a:=sunset"], "A text is written a=text, without the colon."),
         (["{"], "ARGS: Parse error: not JSON at character 1."),
         (['{"a": 1, "a": 2}'], "ARGS: Parse error: an object has two members of the same name."),
         (["@absent.json"], "ARGS: cannot read absent.json: No such file or directory."),

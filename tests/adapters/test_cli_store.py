@@ -215,9 +215,9 @@ def test_says_why_a_file_cannot_be_used(stdio: bool, loop: str, farm: Path) -> N
     assert farm.read_text(encoding="utf-8") == FARM
 
 
-@pytest.mark.parametrize("store", ["", "sqlite:", "memory", "memory:x", "redis:x", "tasks.db"])
+@pytest.mark.parametrize("store", ["", "sqlite:", "memory", "memory:x", "redis:x", "tasks.db", "postgres:"])
 def test_says_which_stores_there_are(store: str, farm: Path) -> None:
-    assert "there are sqlite:FILE and memory:" in refused(farm, "--store", store)
+    assert "there are sqlite:FILE, postgres:DSN and memory:" in refused(farm, "--store", store)
 
 
 # -- keys ----------------------------------------------------------------------------------------------------

@@ -117,7 +117,9 @@ def test_few_idle_connections_are_kept(loop: str) -> None:
             await on.sleep(0.01)
         assert server.connections == 8
 
-    against(loop, server, scenario, connection_limits=ConnectionLimits(idle_connections=2))
+    # A client that has yet to find out its server's era sends one request ahead of all others.
+    limits = ConnectionLimits(idle_connections=2)
+    against(loop, server, scenario, connection_limits=limits, era="modern")
 
 
 def test_a_place_that_was_given_to_a_request_as_it_was_cancelled_is_not_lost(loop: str) -> None:

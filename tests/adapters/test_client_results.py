@@ -13,6 +13,7 @@ from mcp_tasks_adapters.client import (
     RequesterLimits,
     accept,
 )
+from mcp_tasks_adapters.client.results import OutputSchemas
 
 from tests.adapters.client_harness import (
     DONE,
@@ -227,3 +228,52 @@ def test_a_question_is_asked_once_however_often_it_is_seen(loop: str) -> None:
     assert asked == ["k"]
     given = [one.params["inputResponses"] for one in server.all("tasks/update")]
     assert given == [{"k": {"action": "accept", "content": {}}}] * len(given)
+
+
+# -- schemas that would keep a client busy -------------------------------------------------------------------
+
+
+def doubling(depth: int) -> dict[str, Any]:
+    """Return a small schema that takes two to the power of ``depth`` steps."""
+    twice = {f"a{level}": {"allOf": [{"$ref": f"#/$defs/a{level + 1}"}] * 2} for level in range(depth)}
+    return {"$ref": "#/$defs/a0", "$defs": {**twice, f"a{depth}": {"type": "object"}}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"pattern": "(a+)+$"}}},
+        {"patternProperties": {"(a+)+$": {}}},
+        {"patternProperties": {"(a+)+$": {}}, "additionalProperties": False},
+        doubling(64),
+        {**doubling(64), "unevaluatedProperties": False},
+        {"properties": {f"p{number}": {"type": "string", "minLength": 1} for number in range(20_000)}},
+        {"$ref": "#"},
+        {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
+    ],
+)
+def test_req8_an_output_schema_that_takes_for_ever_checks_nothing(schema: dict[str, Any]) -> None:
+    """LIM.3: no server makes its clients run a regular expression, or follow references without end."""
+    tool = {"name": "slow", "outputSchema": schema}
+    result = {"structuredContent": {"a": "a" * 10_000 + "!", "a" * 10_000 + "!": 1}}
+    assert OutputSchemas().problem(tool, result) is None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"not": {"pattern": "^b"}}, {"oneOf": [{"pattern": "^a"}, {"pattern": "^b"}]}],
+)
+def test_req8_a_pattern_that_is_not_run_refuses_nothing(schema: dict[str, Any]) -> None:
+    tool = {"name": "choosy", "outputSchema": {"properties": {"a": schema}}}
+    assert OutputSchemas().problem(tool, {"structuredContent": {"a": "abc"}}) is None
+
+
+def test_req8_the_rest_of_a_schema_with_a_pattern_is_checked() -> None:
+    schema = {
+        "properties": {"a": {"type": "string", "pattern": "^b", "maxLength": 2}, "b": {"type": "string"}}
+    }
+    tool = {"name": "tidy", "outputSchema": schema}
+    said = OutputSchemas().problem(tool, {"structuredContent": {"a": "abc", "b": 1}})
+    assert said is not None
+    assert "structuredContent.a: 'abc' is too long" in said
+    assert "structuredContent.b: 1 is not of type 'string'" in said

@@ -118,7 +118,7 @@ def against(
     options = {"requester_limits": QUICK, "limits": SOON, **options}
 
     async def main(on: Any) -> None:
-        async with on.connect_stdio(command, **options) as client:
+        async with on.connect_stdio(command, **{"era": "modern", **options}) as client:
             await scenario(on, client)
 
     run(loop, main)
@@ -447,7 +447,7 @@ def test_a_server_is_ended_also_when_the_block_is_cancelled(loop: str, tmp_path:
 
         async def use() -> None:
             try:
-                async with on.connect_stdio(command, limits=SOON) as client:
+                async with on.connect_stdio(command, limits=SOON, era="modern") as client:
                     pids.append((await client.discover())["pid"])
                     begun.set()
                     await on.event().wait()
@@ -495,7 +495,7 @@ def test_no_process_is_left_when_the_program_dies(tmp_path: Path, loop: str) -> 
     user.write_text(
         f"import asyncio, os, trio\nfrom mcp_tasks_adapters.{module} import connect_stdio\n"
         "async def main():\n"
-        f"    async with connect_stdio({command!r}) as client:\n"
+        f"    async with connect_stdio({command!r}, era='modern') as client:\n"
         "        await client.discover()\n"
         "        os._exit(9)\n"
         f"{runner}\n"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from typing import Any
 
 import pytest
+from attrs import evolve
 from mcp_tasks_adapters.client import (
     Completed,
+    ConnectionLimits,
     Limits,
 )
 
@@ -15,6 +18,7 @@ from tests.adapters.client_harness import (
     DONE,
     IMPATIENT,
     LOOPS,
+    QUICK,
     Reply,
     Script,
     against,
@@ -152,3 +156,41 @@ def test_requests_of_a_server_are_not_answered(loop: str) -> None:
     server = scripted(server_discover=asks)
     against(loop, server, scenario)
     assert server.connections == 1
+
+
+@pytest.mark.parametrize("connections", [1, 2, 100])
+def test_streams_leave_connections_for_everything_else(loop: str, connections: int) -> None:
+    """LIM.3: tasks that come one by one do not take one connection each, for as long as they live."""
+    numbers = count(1)
+    most = [0]
+
+    def hand_out(reply: Reply) -> None:
+        reply.result({**task(taskId=f"task-{next(numbers)}", pollIntervalMs=1), "resultType": "task"})
+
+    def listen(reply: Reply) -> None:
+        most[0] = max(most[0], server.open)
+        ack(reply)
+        reply.hang()
+
+    def poll(reply: Reply) -> None:
+        state = "completed" if next(numbers) > 200 else "working"
+        more = {"result": dict(DONE)} if state == "completed" else {}
+        reply.result(task(state, taskId=reply.asked.params["taskId"], **more))
+
+    server = scripted(tools_call=hand_out, tasks_get=poll)
+    server.scripts["subscriptions/listen"] = listen
+
+    async def scenario(on: Any, client: Any) -> None:
+        calls = []
+        for _ in range(110):
+            calls.append(await client.call_tool("t"))
+        for call in calls:
+            assert isinstance(await call.settle(), Completed)
+
+    options = {
+        "connection_limits": ConnectionLimits(connections=connections),
+        "requester_limits": evolve(QUICK, listening_poll_ms=50),
+    }
+    against(loop, server, scenario, **options)
+    assert most[0] <= connections
+    assert (server.count("subscriptions/listen") == 0) is (connections == 1)

@@ -79,8 +79,6 @@ async def test_an_update_returns_when_it_is_durable(world: World) -> None:
     store.held = True
     go_on.set()
     await world.settle()
-    store.answer_next(Load)
-    await world.settle()
     assert reached == []
     store.answer_next(Save)
     await world.settle()
@@ -224,7 +222,13 @@ async def test_a_store_that_cannot_delete_is_asked_again(world: World) -> None:
 class Impatient(Exchange):
     """A channel that calls back from within what the driver does."""
 
-    def reply(self, message: dict[str, Any] | None, http_status: int, headers: Any = ()) -> None:
+    def reply(
+        self,
+        message: dict[str, Any] | None,
+        http_status: int,
+        headers: Any = (),
+        event_id: str | None = None,
+    ) -> None:
         super().reply(message, http_status, headers)
         assert self.driver is not None
         self.driver.closed(self.number)

@@ -34,6 +34,8 @@ LIMITS = Limits(
 class Recorder:
     """Stands where the driver does, remembers what it is told, and answers when the test says so."""
 
+    asks_who_calls = True
+
     on_receive: Callable[[Channel], None] = lambda channel: None
     received: list[tuple[Any, RequestFacts, HttpHead]] = field(factory=list)
     channels: list[Channel] = field(factory=list)

@@ -13,6 +13,7 @@ from time import sleep
 
 import pytest
 from attrs import evolve
+from mcp_tasks_adapters.stores.sqlite.nodes import NodeLock
 
 from mcp_tasks_proto.effects import Save
 from mcp_tasks_proto.inputs import RecordChanged, RecordRemoved, Saved, WorkLost
@@ -29,9 +30,9 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def clerk(path: Path, prefix: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Let another process work on the file; it is killed at the end, if it was not before."""
-    command = [sys.executable, "-m", "tests.adapters.store_process", str(path), prefix]
+def clerk(*store_and_prefix: object) -> Iterator[subprocess.Popen[bytes]]:
+    """Let another process work on the store; it is killed at the end, if it was not before."""
+    command = [sys.executable, "-m", "tests.adapters.store_process", *map(str, store_and_prefix)]
     with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE) as process:
         try:
             yield process
@@ -108,6 +109,16 @@ def end_what_was_lost(bench: Bench, path: Path) -> None:
 def _others(path: Path, node: str) -> bool:
     with closing(sqlite3.connect(path)) as connection:
         return bool(connection.execute("SELECT 1 FROM nodes WHERE node <> ?", (node,)).fetchall())
+
+
+def test_a_lock_that_a_killed_process_left_before_it_was_known_is_removed_by_the_next(path: Path) -> None:
+    """And one that is held is not: its process is just starting."""
+    NodeLock(path, "dead").release()
+    starting = NodeLock(path, "starting")
+    with opened(sqlite_store(path)) as bench:
+        left = [found.name for found in path.parent.glob("*-node-*") if not found.name.endswith("-journal")]
+        assert sorted(left) == sorted(f"tasks.db-node-{node}" for node in ("starting", bench.store.node))
+    starting.remove()
 
 
 def test_two_processes_work_on_one_file_at_once_and_both_are_heard(path: Path) -> None:

@@ -23,6 +23,7 @@ from mcp_tasks_proto.testing.messages import request
 from tests.adapters.store_harness import PATIENCE_S, opened, record, sqlite_store
 
 FACTS = RequestFacts(transport="http", headers={})
+HARDLY_EVER_MS = 600_000
 YES = {"action": "accept", "content": {}}
 
 
@@ -36,11 +37,20 @@ class Peer:
     message: dict[str, Any] | None = None
     sent: list[dict[str, Any]] = field(factory=list)
 
-    def reply(self, message: dict[str, Any] | None, http_status: int, headers: Sequence[Any] = ()) -> None:
+    def reply(
+        self,
+        message: dict[str, Any] | None,
+        http_status: int,
+        headers: Sequence[Any] = (),
+        event_id: str | None = None,
+    ) -> None:
         self.message = message
         self.answered.set()
 
-    def send(self, message: dict[str, Any]) -> None:
+    def open(self) -> None:
+        pass
+
+    def send(self, message: dict[str, Any], event_id: str | None = None) -> None:
         self.sent.append(message)
         if self.driver is not None:
             self.driver.ready(self.exchange)
@@ -182,6 +192,35 @@ def test_can6_a_cancel_at_another_node_reaches_the_worker(loop: Loop, path: Path
             await loop.ask(away, "tasks/cancel", taskId=task_id)
             await loop.until(away, task_id, "cancelled")
         assert said == ["began", "told to stop"]
+
+    loop.run(main)
+
+
+@both_loops
+def test_can6_a_worker_that_asks_before_it_hears_of_the_cancel_stops_all_the_same(
+    loop: Loop, path: Path
+) -> None:
+    """It must not take the rejected question for an error of its own: the task would end as completed."""
+
+    async def main() -> None:
+        server, asks = Server("farm"), loop.event()
+
+        @server.tool()
+        async def hesitate(call: ToolCall) -> Any:
+            async def run(task: TaskContext) -> Any:
+                await asks.wait()
+                await task.request_input({"sure": elicit(message="Sure?")})
+
+            return call.task(run)
+
+        async with (
+            loop.node(server, sqlite_store(path, poll_ms=HARDLY_EVER_MS)) as home,
+            loop.node(farm(loop, []), sqlite_store(path)) as away,
+        ):
+            task_id = await loop.create(home, "hesitate")
+            await loop.ask(away, "tasks/cancel", taskId=task_id)
+            asks.set()
+            await loop.until(away, task_id, "cancelled")
 
     loop.run(main)
 

@@ -67,9 +67,9 @@ class Peer:
 
 
 @contextmanager
-def serving(loop: str, *, limits: Limits | None = None) -> Iterator[Peer]:
+def serving(loop: str, *, limits: Limits | None = None, legacy: str = "ignore") -> Iterator[Peer]:
     """Run a server on pipes."""
-    tools = Tools(limits=limits or Limits(), loop=loop)
+    tools = Tools(limits=limits or Limits(), loop=loop, legacy=legacy)
     read_end, to_server = os.pipe()
     from_server, write_end = os.pipe()
     handles: list[Any] = []

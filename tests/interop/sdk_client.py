@@ -198,9 +198,10 @@ async def pin_the_version(clients: Clients) -> Any:
 
 @scenario
 async def connect_as_of_old(clients: Clients) -> Any:
-    """Connect by the handshake of 2025."""
+    """Connect by the handshake of 2025, and call a tool."""
     async with clients.connect("legacy", mode="legacy") as client:
-        return client.protocol_version
+        greeting = wire(await client.call_tool("greet", {"name": "Ada"}))
+        return {"version": client.protocol_version, "greeting": greeting}
 
 
 # -- tools -----------------------------------------------------------------------------------------------

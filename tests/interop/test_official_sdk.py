@@ -251,12 +251,12 @@ def test_a_pinned_version_needs_no_discovery(sdk: Report) -> None:
     assert sdk.sent("pinned") == ["tools/call"]
 
 
-def test_the_handshake_of_2025_is_told_what_is_spoken_here(sdk: Report) -> None:
-    """NEG.9"""
-    error = sdk.error("connect_as_of_old")
-    assert error["code"] == -32022
-    assert error["data"]["supported"] == [MODERN]
-    assert sdk.sent("legacy") == ["initialize"]
+def test_the_handshake_of_2025_opens_a_session_without_tasks(sdk: Report) -> None:
+    """LEG.1, LEG.2: what a server does that says nothing of its own about it."""
+    found = sdk.returned("connect_as_of_old")
+    assert found["version"] == "2025-11-25"
+    assert "Ada" in found["greeting"]["content"][0]["text"]
+    assert sdk.sent("legacy")[:2] == ["initialize", "notifications/initialized"]
 
 
 # -- tools -----------------------------------------------------------------------------------------------

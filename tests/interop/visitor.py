@@ -62,7 +62,8 @@ class Visitor:
             entry
             for entry in self.trace
             if entry.event == "sent"
-            and entry.message["method"] == method
+            and entry.message is not None
+            and entry.message.get("method") == method
             and params.items() <= entry.message["params"].items()
         ]
 
@@ -94,11 +95,13 @@ def said(outcome: Any, *, is_error: bool = False) -> str:
 Scenario = Callable[[Visitor], Awaitable[None]]
 
 
-def over_http(loop: str, url: str, scenario: Scenario, **options: Any) -> None:
+def over_http(
+    loop: str, url: str, scenario: Scenario, *, visitor_class: type[Visitor] = Visitor, **options: Any
+) -> None:
     """Run a scenario, with a client of its own."""
 
     async def visit(on: On) -> None:
-        visitor = Visitor(on)
+        visitor = visitor_class(on)
         options_now = {"answer": visitor.answer, "on_trace": visitor.trace.append, **options}
         async with on.connect(url, **options_now) as visitor.client:
             await scenario(visitor)
@@ -106,14 +109,21 @@ def over_http(loop: str, url: str, scenario: Scenario, **options: Any) -> None:
     run(loop, visit)
 
 
-def all_on_stdio(loop: str, server: Elsewhere, scenarios: Sequence[Scenario]) -> dict[str, Exception]:
+def all_on_stdio(
+    loop: str,
+    server: Elsewhere,
+    scenarios: Sequence[Scenario],
+    *,
+    visitor_class: type[Visitor] = Visitor,
+    **options: Any,
+) -> dict[str, Exception]:
     """Run scenarios, all at once, with one client of one process; return what went wrong, by name."""
     failed: dict[str, Exception] = {}
     left = {scenario.__name__ for scenario in scenarios}
     command = server.command("stdio")
 
     async def visit(on: On) -> None:
-        visitor, done = Visitor(on), on.event()
+        visitor, done = visitor_class(on), on.event()
 
         async def tried(scenario: Scenario) -> None:
             try:
@@ -130,6 +140,7 @@ def all_on_stdio(loop: str, server: Elsewhere, scenarios: Sequence[Scenario]) ->
             on_trace=visitor.trace.append,
             cwd=ROOT,
             stderr=subprocess.DEVNULL,
+            **options,
         ) as visitor.client:
             for scenario in scenarios:
                 on.spawn(partial(tried, scenario))

@@ -55,8 +55,8 @@ def test_requires_attrs_and_cattrs_only() -> None:
 
 def test_every_extra_but_those_of_development_is_in_all() -> None:
     extras = project()["optional-dependencies"]
-    assert set(extras) - {"all", "test", "check"} == {"trio", "asyncio", "cli", "crypto"}
-    assert extras["all"] == ["mcp-tasks-proto[trio,asyncio,cli,crypto]"]
+    assert set(extras) - {"all", "test", "check"} == {"trio", "asyncio", "cli", "crypto", "postgres"}
+    assert extras["all"] == ["mcp-tasks-proto[trio,asyncio,cli,crypto,postgres]"]
 
 
 def test_the_core_and_the_toolkit_import() -> None:

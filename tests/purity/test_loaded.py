@@ -30,6 +30,7 @@ IMPURE: Final = frozenset(
         "mcp_tasks_adapters",
         "multiprocessing",
         "os",
+        "psycopg",
         "random",
         "secrets",
         "selectors",

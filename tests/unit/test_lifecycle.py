@@ -36,6 +36,7 @@ EXPECTED: Final = """
     WorkProgressed          stay                stay                ignore
     InputAsked              input_required      stay                reject
     InputAskedAfterCancel   reject              reject              reject
+    InputAskedAgain         stay                stay                reject
     InputsPartlyAnswered    ignore              stay                ignore
     InputsFullyAnswered     ignore              working             ignore
     NothingAnswered         ignore              ignore              ignore
@@ -47,7 +48,10 @@ EXPECTED: Final = """
     WorkFailed              failed              failed              ignore
     WorkStopped             cancelled           cancelled           ignore
     WorkLost                failed              failed              ignore
+    WorkResumed             stay                stay                ignore
     GraceElapsed            cancelled           cancelled           ignore
+    HostCancelled           cancelled           cancelled           reject
+    HostFailed              failed              failed              reject
 """
 
 WORDS: Final[Mapping[str, Verdict]] = {
@@ -118,8 +122,8 @@ def targets(status: Status) -> dict[Status, set[Trigger]]:
 LIVE: Final = [Status.WORKING, Status.INPUT_REQUIRED]
 ENDINGS: Final = {
     Status.COMPLETED: {Trigger.WORK_COMPLETED},
-    Status.FAILED: {Trigger.WORK_FAILED, Trigger.WORK_LOST},
-    Status.CANCELLED: {Trigger.WORK_STOPPED, Trigger.GRACE_ELAPSED},
+    Status.FAILED: {Trigger.WORK_FAILED, Trigger.WORK_LOST, Trigger.HOST_FAILED},
+    Status.CANCELLED: {Trigger.WORK_STOPPED, Trigger.GRACE_ELAPSED, Trigger.HOST_CANCELLED},
 }
 
 
@@ -154,9 +158,9 @@ def test_every_live_task_can_end_in_every_way(status: Status, target: Status) ->
 
 @pytest.mark.parametrize("status", LIVE, ids=label)
 def test_a_cancel_request_moves_nothing_by_itself(status: Status) -> None:
-    """CAN.6: the status becomes cancelled when the worker stops, or its grace is over."""
+    """CAN.6: the status becomes cancelled when the worker stops, or its grace is over, or by the host."""
     assert transition(status, Trigger.CANCEL_REQUESTED) is STAY
-    assert targets(status)[Status.CANCELLED] == {Trigger.WORK_STOPPED, Trigger.GRACE_ELAPSED}
+    assert targets(status)[Status.CANCELLED] == ENDINGS[Status.CANCELLED]
 
 
 @pytest.mark.parametrize("status", Status, ids=label)

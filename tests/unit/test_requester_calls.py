@@ -326,7 +326,8 @@ def test_req6_an_error_keeps_the_status_it_came_with() -> None:
     host = make_host()
     call = host.call()
     host.refuse("tools/call", -32001, http=HttpReply(status=401))
-    assert failed(outcome(host, call)).http_status == 401
+    refused = failed(outcome(host, call))
+    assert (refused.http_status, refused.fault) == (401, Fault.CALLER)
 
 
 def test_req6_a_result_that_came_with_a_failing_status_is_a_result() -> None:

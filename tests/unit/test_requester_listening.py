@@ -443,9 +443,6 @@ REFUSALS: dict[str, Any] = {
     "a draft's missing capability": lambda host: host.refuse(
         LISTEN, -32003, data={"requiredCapabilities": {}}
     ),
-    "404": lambda host: host.answer_http(LISTEN, 404),
-    "405": lambda host: host.answer_http(LISTEN, 405),
-    "redirect": lambda host: host.answer_http(LISTEN, 307),
 }
 
 
@@ -461,6 +458,20 @@ def test_sub1_a_server_that_refuses_to_listen_is_not_asked_again(refuse: Any) ->
         for number in host.waiting("tasks/get"):
             host.reply(number, got(at=second, task_id=host.params_of(number)["taskId"]))
     assert len(host.sent(LISTEN)) == 1
+
+
+@pytest.mark.parametrize("status", [307, 400, 401, 403, 404, 405])
+def test_sub1_a_status_alone_turns_listening_down_for_a_while(status: int) -> None:
+    """The server may not do this; or a gateway answered, or somebody whose credentials have expired."""
+    host = make_host(RequesterLimits(stream_tasks=1, listen_again_ms=60_000), listen=True)
+    working(host, pollIntervalMs=100_000)
+    host.advance(20)
+    working(host, task_id=OTHER, pollIntervalMs=100_000)
+    host.answer_http(LISTEN, status)
+    host.advance(59_000)
+    assert len(host.sent(LISTEN)) == 1
+    host.advance(1_000)
+    assert len(host.waiting(LISTEN)) == 2
 
 
 def test_sub1_a_refusal_leaves_nothing_to_be_done_for_tasks_that_wait() -> None:
@@ -512,6 +523,66 @@ def test_sub4_the_last_task_of_a_stream_closes_it() -> None:
     assert host.waiting(LISTEN)
     assert StopRequest(stream) in host.abandon(second)
     at_rest(host)
+
+
+def listened(host: RequesterHost) -> list[list[str]]:
+    """Return the tasks of each stream that is open."""
+    return [host.params_of(number)["notifications"]["taskIds"] for number in host.waiting(LISTEN)]
+
+
+def test_lim3_tasks_that_come_one_by_one_share_few_streams() -> None:
+    """A stream keeps a connection busy: with one for each task none would be left for polls."""
+    host = make_host(RequesterLimits(listen_streams=4), listen=True)
+    for number in range(100):
+        working(host, task_id=f"task-{number}", pollIntervalMs=1_000_000)
+        host.advance(20)
+        assert len(host.waiting(LISTEN)) <= 4
+    watched = [task_id for stream in listened(host) for task_id in stream]
+    assert sorted(watched) == sorted(f"task-{number}" for number in range(100))
+    assert len(host.sent(LISTEN)) == 100
+    changes = sum(len(params["notifications"]["taskIds"]) for params in host.sent(LISTEN))
+    assert changes < 1_000
+
+
+def test_lim3_a_task_that_changes_streams_is_polled_once_at_its_hint() -> None:
+    """What the server says between two streams would be lost else."""
+    host = make_host(RequesterLimits(listen_streams=1), listen=True)
+    listening(host)
+    news(host, at=1)
+    host.advance(1_000)
+    working(host, task_id=OTHER, pollIntervalMs=1_000_000)
+    host.advance(20)
+    assert listened(host) == [[TASK, OTHER]]
+    acknowledge(host, TASK, OTHER)
+    host.advance(HINT)
+    assert host.params_of("tasks/get")["taskId"] == TASK
+    host.reply("tasks/get", got(at=2))
+    host.advance(2 * HINT)
+    assert not host.waiting("tasks/get")
+
+
+def test_lim3_a_task_that_changes_streams_while_it_is_polled_is_polled_no_more_for_that() -> None:
+    host = make_host(RequesterLimits(listen_streams=1), listen=True)
+    working(host)
+    host.advance(HINT)
+    working(host, task_id=OTHER)
+    host.advance(20)
+    assert listened(host) == [[TASK, OTHER]]
+    assert len(host.waiting("tasks/get")) == 1
+
+
+def test_lim3_tasks_beyond_all_streams_are_polled_until_there_is_room() -> None:
+    host = make_host(RequesterLimits(listen_streams=2, stream_tasks=1), listen=True)
+    first = working(host)
+    host.advance(20)
+    working(host, task_id=OTHER)
+    host.advance(20)
+    working(host, task_id="task-three")
+    host.advance(20)
+    assert listened(host) == [[TASK], [OTHER]]
+    host.abandon(first)
+    host.advance(20)
+    assert listened(host) == [[OTHER], ["task-three"]]
 
 
 def test_req2_a_stream_saves_nearly_all_polls() -> None:

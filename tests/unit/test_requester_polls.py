@@ -12,6 +12,7 @@ from mcp_tasks_proto.requester import (
     Expired,
     Failed,
     Fault,
+    HttpReply,
     KeepReference,
     ObservationLost,
     RequesterLimits,
@@ -21,12 +22,14 @@ from mcp_tasks_proto.requester import (
 from mcp_tasks_proto.testing import RequesterHost
 from mcp_tasks_proto.wire.http import request_headers
 from tests.unit.requester_world import (
+    ACCEPTED,
     DONE,
     HINT,
     OTHER,
     START,
     TASK,
     acknowledge,
+    asking,
     at_rest,
     completed,
     got,
@@ -35,6 +38,7 @@ from tests.unit.requester_world import (
     make_host,
     news,
     outcome,
+    parked,
     polled,
     stamp,
     task,
@@ -334,6 +338,70 @@ def test_req3_errors_that_would_come_again_end_the_observation(code: int) -> Non
 # -- the end (REQ.5, REQ.6) --------------------------------------------------------------------------
 
 
+DENIALS: dict[str, Any] = {
+    "a status alone": lambda host, request: host.answer_http(request, 401),
+    "with an error": lambda host, request: host.refuse(request, -32001, http=HttpReply(status=403)),
+    "with an error that means something else": lambda host, request: host.refuse(
+        request, -32602, http=HttpReply(status=401)
+    ),
+}
+
+
+@pytest.mark.parametrize("deny", DENIALS.values(), ids=DENIALS)
+def test_req3_a_poll_that_is_denied_twice_needs_the_caller(deny: Any) -> None:
+    """Waiting brings no other credentials; whoever adds them has had the chance to renew them, once."""
+    host = make_host()
+    call = working(host)
+    host.advance(HINT)
+    deny(host, "tasks/get")
+    host.advance(HINT)
+    deny(host, "tasks/get")
+    lost = outcome(host, call)
+    assert isinstance(lost, ObservationLost)
+    assert (lost.fault, lost.view) == (Fault.CALLER, host.of(ShowView)[-1].view)
+    assert lost.http_status in (401, 403)
+    assert str(lost.http_status) in lost.reason
+    at_rest(host)
+
+
+def test_req3_a_poll_that_is_let_in_again_starts_anew() -> None:
+    host = make_host()
+    call = working(host)
+    for second in range(1, 10):
+        host.advance(HINT)
+        host.answer_http("tasks/get", 401)
+        polled(host, got(at=second))
+    assert call not in host.outcomes
+
+
+def test_req3_an_answer_that_is_denied_twice_is_kept_for_who_resumes() -> None:
+    host = make_host()
+    call = parked(host)
+    host.answer(call, "confirm", ACCEPTED)
+    host.answer_http("tasks/update", 403)
+    host.advance(500)
+    host.answer_http("tasks/update", 403)
+    lost = outcome(host, call)
+    assert isinstance(lost, ObservationLost)
+    assert (lost.fault, lost.http_status) == (Fault.CALLER, 403)
+    saved = host.of(KeepReference)[-1].reference
+    host = make_host()
+    host.resume(saved)
+    host.reply("tasks/get", asking("confirm", at=1))
+    assert host.params_of("tasks/update")["inputResponses"] == {"confirm": ACCEPTED}
+
+
+def test_req4_an_answer_that_is_let_in_again_starts_anew() -> None:
+    host = make_host()
+    call = parked(host, "first", "second")
+    for key in ("first", "second"):
+        host.answer(call, key, ACCEPTED)
+        host.answer_http("tasks/update", 401)
+        host.advance(500)
+        host.reply("tasks/update", {"resultType": "complete"})
+    assert call not in host.outcomes
+
+
 def test_req6_an_unknown_task_is_expired() -> None:
     host = make_host()
     call = working(host)
@@ -506,7 +574,7 @@ def test_req5_past_its_time_without_news_a_task_is_expired() -> None:
     host = make_host(RequesterLimits(last_backoff_ms=8_000))
     call = working(host, ttlMs=60_000)
     assert 60_000 <= fail_until_settled(host, call) <= 68_000
-    assert outcome(host, call) == Expired(view=host.of(ShowView)[-1].view)
+    assert outcome(host, call) == Expired(view=host.of(ShowView)[-1].view, unheard=True)
     at_rest(host)
 
 

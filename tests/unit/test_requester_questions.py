@@ -290,8 +290,22 @@ def test_req4_a_question_without_any_right_answer_is_not_shown(request_: dict[st
     polled(host, got("input_required", at=1, inputRequests={"bad": request_, "k": form()}))
     assert [one.key for one in host.of(Prompt)] == ["k"]
     assert host.answer(call, "bad", ACCEPTED) == []
+    cancelled = request_.get("method") == "elicitation/create"
+    assert updates(host) == ([{"bad": {"action": "cancel"}}] if cancelled else [])
     polled(host, completed(at=2))
     assert isinstance(outcome(host, call), Completed)
+
+
+def test_req4_a_malformed_elicitation_is_left_to_whoever_answers_elicitations() -> None:
+    """Who only watches answers nothing, not even what has no right answer."""
+    host = make_host()
+    call = working(host)
+    watcher = make_host(capabilities={})
+    watcher.resume(host.references[call])
+    watcher.reply(
+        "tasks/get", got("input_required", at=1, inputRequests={"bad": {"method": "elicitation/create"}})
+    )
+    assert updates(watcher) == []
 
 
 def test_req4_a_form_with_more_than_an_author_may_ask_is_shown_all_the_same() -> None:

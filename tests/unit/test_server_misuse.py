@@ -268,7 +268,6 @@ def test_a_save_without_a_quota_is_not_refused() -> None:
     working(host)
     host.held = True
     host.give(WorkCompleted(task_id=TASK, token="end", result=DONE))
-    host.answer_next()
     (save,) = host.asked
     refused(host, SaveRefused(save.token, "tasks"))
     host.answer_next()

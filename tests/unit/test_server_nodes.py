@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_tasks_proto import (
+    AcceptReport,
     CancelReason,
     DeliverInput,
     Limits,
     RecordChanged,
     RecordRemoved,
+    RejectReport,
     Reply,
     RequestCancel,
     Send,
@@ -98,6 +100,17 @@ def test_can6_a_cancel_elsewhere_reaches_the_worker_once() -> None:
     assert view(away)["status"] == "cancelled"
 
 
+def test_can6_a_worker_that_asks_after_a_cancel_elsewhere_is_told_to_stop_first() -> None:
+    """It would take the rejection for an error of its own, and the task would end as that says."""
+    home, away = two_nodes()
+    working(home)
+    cancel(away)
+    told, rejected = home.give(asked("first", "confirm", token="q"))[-2:]
+    assert told == REQUESTED
+    assert isinstance(rejected, RejectReport)
+    assert tell(home) == [], "it knows"
+
+
 def test_can6_either_node_ends_the_grace() -> None:
     home, away = two_nodes(Limits(cancel_grace_ms=500))
     working(home)
@@ -152,6 +165,37 @@ def test_ttl3_a_lifetime_changed_elsewhere_is_seen() -> None:
     assert view(home)["ttlMs"] == 1_000
     away.advance(1_000)
     assert tell(home) == [EXPIRED]
+
+
+def test_ttl3_a_lifetime_changed_elsewhere_gives_way_to_a_later_report() -> None:
+    """The report asks for what this node takes for the lifetime it has."""
+    home, away = two_nodes()
+    working(home, ttl_ms=60_000)
+    away.give(TtlChanged(task_id=TASK, ttl_ms=1_000, token=1))
+    home.give(WorkProgressed(task_id=TASK, token=2, ttl_ms=60_000))
+    assert view(away)["ttlMs"] == 60_000
+
+
+def test_ttl3_a_lifetime_prolonged_elsewhere_saves_a_result() -> None:
+    """This node takes the task for expired."""
+    home, away = two_nodes()
+    working(home, ttl_ms=60_000)
+    away.give(TtlChanged(task_id=TASK, ttl_ms=None, token=1))
+    home.now += 60_000
+    home.give(WorkCompleted(task_id=TASK, token=2, result=DONE))
+    assert view(away)["status"] == "completed"
+
+
+def test_ttl1_a_report_finds_that_its_task_was_removed_elsewhere() -> None:
+    """Nobody told this node."""
+    home, away = two_nodes()
+    working(home, ttl_ms=60_000)
+    away.give(TtlChanged(task_id=TASK, ttl_ms=1_000, token=1))
+    away.advance(1_000)
+    assert home.give(WorkProgressed(task_id=TASK, token=2, status_message="busy")) == [
+        EXPIRED,
+        AcceptReport(2),
+    ]
 
 
 def test_sub2_listeners_hear_of_changes_elsewhere() -> None:

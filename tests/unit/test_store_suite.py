@@ -11,6 +11,7 @@ from attrs import define, evolve, field
 from mcp_tasks_proto import (
     Delete,
     FindExpired,
+    ListTasks,
     Load,
     RecordChanged,
     RecordRemoved,
@@ -27,6 +28,7 @@ from mcp_tasks_proto.inputs import (
     SaveFailed,
     SaveRefused,
     StoreInput,
+    TasksListed,
 )
 from mcp_tasks_proto.testing import DictStore
 from mcp_tasks_proto.testing.store_suite import (
@@ -201,6 +203,34 @@ def takes_two_creations(store: DictStore, effect: Any) -> StoreInput:
     return Saved(effect.token) if lost else answer
 
 
+def lists_everybodys(store: DictStore, effect: Any) -> StoreInput:
+    answer = store.answer(effect)
+    if isinstance(answer, TasksListed) and isinstance(effect, ListTasks):
+        return evolve(answer, records=sorted(store.records.values(), key=lambda one: one.task_id))
+    return answer
+
+
+def says_there_is_no_more(store: DictStore, effect: Any) -> StoreInput:
+    answer = store.answer(effect)
+    return evolve(answer, more=False) if isinstance(answer, TasksListed) else answer
+
+
+def begins_a_page_again(store: DictStore, effect: Any) -> StoreInput:
+    gone = isinstance(effect, ListTasks) and effect.after not in store.records
+    return store.answer(evolve(effect, after=None) if gone else effect)
+
+
+def lists_what_works(store: DictStore, effect: Any) -> StoreInput:
+    answer = store.answer(effect)
+    if isinstance(answer, TasksListed):
+        return evolve(answer, records=[one for one in answer.records if not one.status.terminal])
+    return answer
+
+
+def lists_nothing(store: DictStore, effect: Any) -> StoreInput:
+    return LoadFailed(effect.token) if isinstance(effect, ListTasks) else store.answer(effect)
+
+
 MISTAKES: dict[Wrong, str] = {
     answers_nothing: "unknown_records_load_as_none",
     mixes_tokens_up: "any_token_comes_back",
@@ -226,6 +256,11 @@ MISTAKES: dict[Wrong, str] = {
     tells_no_next_expiry: "a_changed_lifetime_counts",
     leaves_out_too_much: "what_is_found_says_when_it_expired",
     finds_nothing: "some_never_expire",
+    lists_everybodys: "only_the_principals_own_are_listed",
+    lists_nothing: "only_the_principals_own_are_listed",
+    says_there_is_no_more: "a_list_comes_in_pages",
+    begins_a_page_again: "a_page_begins_after_what_is_gone",
+    lists_what_works: "a_list_shows_records_as_they_are_now",
 }
 
 
@@ -251,6 +286,9 @@ SEQUENCE: Sequence[StoreEffect] = [
     FindExpired(NOW + 5, 2, 4),
     Delete("a", 1, 5),
     FindExpired(NOW + 5, 2, 6),
+    Save(record_of("o", principal="ann"), None, 7),
+    Save(record_of("p", principal="ann"), None, 8),
+    ListTasks(principal="ann", after=None, limit=1, token=9),
 ]
 
 
@@ -274,7 +312,15 @@ def loads_another(store: DictStore, effect: Any) -> StoreInput:
 
 
 @pytest.mark.parametrize(
-    "mistake", [finds_one_twice, loads_another, leaves_out_too_much, tells_no_next_expiry]
+    "mistake",
+    [
+        finds_one_twice,
+        loads_another,
+        leaves_out_too_much,
+        tells_no_next_expiry,
+        says_there_is_no_more,
+        lists_nothing,
+    ],
 )
 def test_a_wrong_store_does_not(mistake: Wrong) -> None:
     sequence = [*SEQUENCE, Save(record_of("c", version=3, ttl_ms=9), None, 7), FindExpired(NOW + 9, 1, 8)]

@@ -382,3 +382,42 @@ def test_a_call_that_may_not_become_a_task() -> None:
         principal=None,
     )
     assert Teller(0, Limits(), {}, {}).tell(start) == "start tool 5 render {}"
+
+
+# -- several nodes ---------------------------------------------------------------------------------
+
+SHARED = """\
+Title
+
+    server   tool render optional resumable
+    server   node A
+    +0       client   1 tools/call render
+                      > start tool 1 render {}, may become a task
+             handler  1 becomes T
+                      > reply 1 task T working made +0
+                      > start work T
+"""
+
+
+def test_another_process_takes_a_task_over() -> None:
+    lines = ["worker   T saves {}", "node     B takes T", "store    tells T"]
+    assert told(*lines, before=SHARED) == ["tell T to stop: taken over"]
+
+
+def test_another_process_begins_in_place_of_this_one() -> None:
+    lines = ['worker   T saves "x"', "process  B begins", "store    loses T of A"]
+    assert told(*lines, before=SHARED) == ['resume work T run 1 render {} from "x"']
+    assert told(*lines, "worker   T run 1 stops", before=SHARED) == ["accept T run 1 stops"]
+
+
+def test_the_store_tells_that_a_task_is_gone() -> None:
+    assert told("store    tells V", before=SHARED) == []
+
+
+def test_what_cannot_be_of_several_nodes_is_named() -> None:
+    assert "a process begins" in fails("process  B ends", before=SHARED)
+    assert "another node takes a task" in fails("node     B has T", before=SHARED)
+    assert "no such task" in fails("node     B takes V", before=SHARED)
+    assert "nobody runs it" in fails("worker   T stops", "node     B takes T", before=SHARED)
+    assert "the node is missing" in fails("store    loses T of", before=SHARED)
+    assert "of is missing" in fails("store    loses T", before=SHARED)

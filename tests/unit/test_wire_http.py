@@ -251,6 +251,39 @@ def test_only_post_is_served(method: Any) -> None:
     assert check(method) == Refusal(status=405, headers=(("allow", "POST"),))
 
 
+SESSIONS = EndpointPolicy(sessions=True)
+
+
+@pytest.mark.parametrize("method", ["GET", b"GET", "DELETE", b"DELETE"])
+def test_leg2_a_session_may_be_listened_to_and_ended(method: Any) -> None:
+    headers = [(b"Host", b"localhost"), (b"Mcp-Session-Id", b"x"), (b"Accept", b"text/event-stream")]
+    head = check_head(method, "/mcp", headers, SESSIONS, LIMITS)
+    assert isinstance(head, HttpHead)
+    assert head.method == (method if isinstance(method, str) else method.decode())
+    assert head.headers["mcp-session-id"] == "x"
+
+
+def test_leg2_only_sessions_that_are_served() -> None:
+    """HTTP.1: a server of the modern era alone has no GET."""
+    named = [(b"Host", b"localhost"), (b"Mcp-Session-Id", b"x")]
+    for method, headers, policy in (
+        ("GET", named, POLICY),
+        ("DELETE", named, POLICY),
+        ("GET", named[:1], SESSIONS),
+        ("DELETE", named[:1], SESSIONS),
+        ("PUT", named, SESSIONS),
+        ("HEAD", named, SESSIONS),
+    ):
+        refused = check_head(method, "/mcp", headers, policy, LIMITS)
+        assert refused == Refusal(status=405, headers=(("allow", "POST"),))
+
+
+def test_leg2_who_listens_takes_a_stream() -> None:
+    headers = [(b"Host", b"localhost"), (b"Mcp-Session-Id", b"x"), (b"Accept", b"application/json")]
+    assert status(check_head("GET", "/mcp", headers, SESSIONS, LIMITS)) == 406
+    assert status(check_head("DELETE", "/mcp", headers, SESSIONS, LIMITS)) is None
+
+
 @pytest.mark.parametrize(
     ("content_type", "expected"),
     [

@@ -214,3 +214,9 @@ def test_the_borders_of_chunks_do_not_matter(parts: list[bytes], limits: Limits,
     assert until_overrun([stream[at : at + 1] for at in range(len(stream))], limits) == whole
     cut = draw.draw(st.integers(0, len(stream)))
     assert until_overrun([stream[:cut], stream[cut:]], limits) == whole
+
+
+def test_leg2_an_event_may_have_an_id() -> None:
+    assert encode_event(b"{}", "3-7") == b"id: 3-7\ndata: {}\n\n"
+    (event,) = EventDecoder(Limits()).feed(encode_event(b"a\nb", "3-7"))
+    assert (event.data, event.last_event_id) == (b"a\nb", "3-7")

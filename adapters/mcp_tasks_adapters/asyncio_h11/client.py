@@ -16,7 +16,7 @@ from mcp_tasks_adapters.client.client import Client
 from mcp_tasks_adapters.client.driver import ClientDriver, Transport
 from mcp_tasks_adapters.client.http import ConnectionLimits, HttpTransport
 from mcp_tasks_adapters.client.options import HttpOptions, Options, StdioOptions, requester_settings
-from mcp_tasks_adapters.clock import unix_ms
+from mcp_tasks_adapters.clock import SteadyClock
 from mcp_tasks_adapters.http_exchange import HttpAddress
 from mcp_tasks_adapters.stdio_client import StdioTransport
 from mcp_tasks_proto.limits import Limits
@@ -118,8 +118,9 @@ async def _client_of(
     """Run a client for the length of the block. An exception of the block stays as it is, in no group."""
     raised: BaseException | None = None
     async with asyncio.TaskGroup() as group:
+        loop = _Loop(group, SteadyClock().now_ms)
         try:
-            async with _running(_Loop(group, unix_ms), transport_on, settings, options) as client:
+            async with _running(loop, transport_on, settings, options) as client:
                 yield client
         except BaseException as error:
             raised = error
@@ -141,6 +142,7 @@ async def _running(
         transport=transport,
         answer=options.get("answer"),
         on_trace=options.get("on_trace"),
+        era=options.get("era"),
     )
     loop.start(driver.wake)
     await transport.open()

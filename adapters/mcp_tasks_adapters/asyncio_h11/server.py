@@ -55,7 +55,7 @@ async def serve_http(
     when this returns nothing of it is left; a second cancellation cuts the waiting short. Raises ``OSError``
     when it cannot listen.
     """
-    policy = endpoint_policy(path, allowed_hosts, allowed_origins)
+    policy = endpoint_policy(path, allowed_hosts, allowed_origins, sessions=server.serves_sessions)
     http: HttpServer
     listener = await asyncio.get_running_loop().create_server(
         lambda: http.protocol(),

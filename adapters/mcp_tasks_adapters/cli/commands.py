@@ -14,6 +14,7 @@ from mcp_tasks_adapters.cli.serve import LOOPS, Endpoint, ServeError, prepare, r
 from mcp_tasks_adapters.cli.store import KEYS_VARIABLE, STORE_VARIABLE, choose_store
 from mcp_tasks_adapters.cli.target import TargetError, load_server
 from mcp_tasks_adapters.storing import StoreError
+from mcp_tasks_adapters.toolkit.server import LEGACY_POLICIES
 
 __all__ = ["mcp_tasks"]
 
@@ -53,6 +54,13 @@ def mcp_tasks() -> None:
 )
 @click.option("--path", default="/mcp", show_default=True, callback=_check_path, help="The endpoint's path.")
 @click.option("--stdio", is_flag=True, help="Serve one client over stdin and stdout instead of HTTP.")
+@click.option(
+    "--legacy",
+    type=click.Choice(LEGACY_POLICIES),
+    show_default="what the server says; ignore, unless it says something else",
+    help="What clients of protocol version 2025-11-25 get: everything but tasks (ignore), tasks as well "
+    "(serve), or nothing (refuse).",
+)
 @click.option("--ttl-ms", type=POSITIVE, help="Lifetime of a task whose tool names none, in milliseconds.")
 @click.option("--max-tasks", type=POSITIVE, help="Tasks kept at once, of all callers together.")
 @click.option(
@@ -61,14 +69,14 @@ def mcp_tasks() -> None:
     metavar="STORE",
     show_default="a file of this server's own; it is said where",
     show_envvar=True,
-    help="Where tasks are kept: sqlite:FILE, or memory: for as long as this process lives. "
-    "Several servers may share a file.",
+    help="Where tasks are kept: sqlite:FILE, postgres:DSN, or memory: for as long as this process lives. "
+    "Several servers may share a file, or a database. A DSN with a password belongs into the variable.",
 )
 @click.option(
     "--store-key-file",
     type=click.Path(),
     metavar="FILE",
-    help="Keys to seal the records in a file with, in Base64, newest first. "
+    help="Keys to seal the records with, in Base64, newest first. "
     f"They may be given in the variable {KEYS_VARIABLE} instead.",
 )
 @click.option(
@@ -91,6 +99,7 @@ def serve(
     target: str,
     loop: str,
     stdio: bool,
+    legacy: str | None,
     ttl_ms: int | None,
     max_tasks: int | None,
     store: str | None,
@@ -108,7 +117,7 @@ def serve(
         # On stdio nothing but messages may stand on stdout, whatever the author's module prints (STD.1).
         with redirect_stdout(sys.stderr) if stdio else nullcontext():
             server = load_server(target)
-        prepare(server, ttl_ms=ttl_ms, max_tasks=max_tasks)
+        prepare(server, ttl_ms=ttl_ms, max_tasks=max_tasks, legacy=legacy)
         chosen = choose_store(store, store_key_file, target=target, server=server)
         if stdio:
             run_stdio(server, loop=loop, chosen=chosen)
@@ -127,9 +136,10 @@ def serve(
 def demo(loop: str, as_json: bool) -> None:
     """Watch a client and a server at work.
 
-    Starts a server on a free port and takes a task through its life: created, polled, answered, completed;
-    then one that fails, one whose tool errs, one that is cancelled. Shows every message, and what to notice
-    in it, which is checked: anything unexpected ends it with exit code 1.
+    Starts a server on a free port, over a file in a temporary folder, and takes a task through its life:
+    created, polled, answered, completed, though its server is killed on the way and started again. Then one
+    that fails, one whose tool errs, one that is cancelled. Shows every message, and what to notice in it,
+    which is checked: anything unexpected ends it with exit code 1.
     """
     from mcp_tasks_adapters.cli.demo import run_demo
 

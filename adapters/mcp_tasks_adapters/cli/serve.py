@@ -40,11 +40,13 @@ class Endpoint:
     """More ``Origin`` values than those of the loopback addresses; ``*`` for any."""
 
 
-def prepare(server: Server, *, ttl_ms: int | None, max_tasks: int | None) -> None:
-    """Put the command line's bounds, where given, in place of the server's own, and check its settings.
+def prepare(server: Server, *, ttl_ms: int | None, max_tasks: int | None, legacy: str | None = None) -> None:
+    """Put what the command line says, where it says something, in place of the server's own settings.
 
     Raises :class:`ServeError` when no engine could be made with them.
     """
+    if legacy is not None:
+        server.legacy = legacy
     limits = server.limits
     if ttl_ms is not None:
         limits = evolve(limits, ttl_ms=ttl_ms)

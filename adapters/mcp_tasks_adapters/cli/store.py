@@ -77,7 +77,24 @@ def _named(wanted: str, keys: RecordKeys | None) -> Store:
         return MemoryStore()
     if kind == "sqlite" and place:
         return SqliteStore(place, keys=keys)
-    raise StoreError(f"There is no store {wanted!r}: there are sqlite:FILE and memory: (with the colon).")
+    if kind in ("postgres", "postgresql") and place:
+        return _postgres(wanted if place.startswith("//") else place, keys)
+    # What stands after the colon, or before an @, may be secret.
+    shown = f" {kind!r}" if re.fullmatch(r"[A-Za-z0-9._/-]*", kind) else ""
+    raise StoreError(
+        f"There is no store{shown}: there are sqlite:FILE, postgres:DSN and memory: (with the colon)."
+    )
+
+
+def _postgres(dsn: str, keys: RecordKeys | None) -> Store:
+    try:
+        from mcp_tasks_adapters.stores.postgres import PostgresStore
+    except ImportError as error:
+        raise StoreError(
+            "Keeping tasks in PostgreSQL needs psycopg, which is not installed: "
+            "pip install 'mcp-tasks-proto[postgres]'"
+        ) from error
+    return PostgresStore(dsn, keys=keys)
 
 
 def _nowhere(path: Path, why: str | None) -> ChosenStore:

@@ -95,7 +95,8 @@ AnswerFunction = Callable[[InputRequest], Answer | Mapping[str, Any] | Awaitable
 as sampling and roots need one.
 
 It may be async, and then is cancelled, its loop's own way, when its question is withdrawn. Several questions
-may be asked at once. What it raises is raised to whoever waits for the call; the question stays open.
+may be asked at once, in the server's order. What it raises is raised to whoever waits for the call; the
+question stays open.
 """
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from mcp_tasks_adapters.client.calls import Call, NotificationFunction, ReferenceFunction
 from mcp_tasks_adapters.client.driver import ClientDriver
 from mcp_tasks_adapters.toolkit.values import check_text, wire_value
+from mcp_tasks_proto.legacy.requester_messages import Era
 from mcp_tasks_proto.requester import Completed, Failed, Fault, Outcome, TaskReference
 from mcp_tasks_proto.wire.reading import read_view
 from mcp_tasks_proto.wire.schema import ParamsError, TaskView
@@ -46,6 +47,14 @@ class Client:
     def endpoint(self) -> str:
         """The server's address, as it stands in references."""
         return self._driver.settings.endpoint
+
+    @property
+    def era(self) -> Era | None:
+        """``"modern"`` (2026-07-28) or ``"legacy"`` (2025-11-25); ``None``: the server has not shown it yet.
+
+        To remember it saves the next client of the same server from finding out.
+        """
+        return self._driver.era
 
     # -- calls ---------------------------------------------------------------------------------------------
 

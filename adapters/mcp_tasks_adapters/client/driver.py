@@ -11,17 +11,26 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import frozen
 
 from mcp_tasks_adapters.client.answers import AnswerFunction, InputRequest, ask
 from mcp_tasks_adapters.client.calls import Call, NotificationFunction, ReferenceFunction
-from mcp_tasks_adapters.client.loop import ClientLoop
+from mcp_tasks_adapters.client.loop import ClientLoop, Unasked
 from mcp_tasks_adapters.client.results import OutputSchemas
 from mcp_tasks_adapters.driver import Event
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.outcomes import describe
+from mcp_tasks_proto.legacy.requester_messages import (
+    Closing,
+    ConnectionLost,
+    DualEraInput,
+    Era,
+    SendLegacy,
+    ServerAsked,
+    StreamOpened,
+)
 from mcp_tasks_proto.requester import (
     AnswerGiven,
     CallWanted,
@@ -36,7 +45,6 @@ from mcp_tasks_proto.requester import (
     PassOn,
     Prompt,
     RequesterEngine,
-    RequesterInput,
     RequesterSettings,
     RequestFailed,
     RequestWanted,
@@ -52,9 +60,12 @@ from mcp_tasks_proto.requester import (
 from mcp_tasks_proto.requester.inputs import TimePassed
 from mcp_tasks_proto.vocabulary import PROGRESS_TOKEN
 
+if TYPE_CHECKING:
+    from mcp_tasks_proto.legacy.requester import DualEraRequester
+
 __all__ = ["ClientDriver", "TraceEntry", "TraceFunction", "Transport"]
 
-Fact = ResponseReceived | NotificationReceived | RequestFailed
+Fact = ResponseReceived | NotificationReceived | ServerAsked | StreamOpened | RequestFailed
 
 CLOSING_SECONDS: Final = 5.0
 """How long a client that is closed waits for a server to take note of cancellations."""
@@ -65,11 +76,21 @@ _log = logging.getLogger("mcp_tasks_adapters")
 class Transport(Protocol):
     """The way to the server."""
 
+    @property
+    def speaks_http(self) -> bool:
+        """Whether it is Streamable HTTP; else stdio."""
+
+    def unasked(self, report: Callable[[Unasked], None]) -> None:
+        """Report from now on what the server says that belongs to no request, and that it has ended."""
+
     async def open(self) -> None:
         """Begin; only then may be sent. Raises ``OSError`` where there is no beginning."""
 
-    def send(self, request: SendRequest, report: Callable[[Fact], None]) -> None:
-        """Send a request; report its notifications, and then how it was answered, or failed. Never waits."""
+    def send(self, request: SendRequest | SendLegacy, report: Callable[[Fact], None]) -> None:
+        """Send a message; report what comes on its stream, and then how it was answered, or failed.
+
+        Never waits.
+        """
 
     def stop(self, request: int) -> Mapping[str, Any] | None:
         """End a request, and report no more of it; return the message that tells the server, if one does."""
@@ -89,7 +110,10 @@ class TraceEntry:
     request: int
     """The id of the request that it belongs to."""
     message: Any = None
-    """The message; of what was received, ``None`` also stands for a body that was no JSON."""
+    """The message: a request, a notification or a response; of what was received, ``None`` also stands for a
+    body that was no JSON."""
+    verb: str | None = None
+    """``"GET"`` or ``"DELETE"`` where no message was sent: a stream, or the end of a 2025-11-25 session."""
     http_status: int | None = None
     reason: str | None = None
     """Why it failed."""
@@ -97,7 +121,12 @@ class TraceEntry:
     def to_json(self) -> dict[str, Any]:
         """Return the entry as one JSON object."""
         entry: dict[str, Any] = {"atMs": self.at_ms, "event": self.event, "request": self.request}
-        more = {"message": self.message, "httpStatus": self.http_status, "reason": self.reason}
+        more = {
+            "message": self.message,
+            "verb": self.verb,
+            "httpStatus": self.http_status,
+            "reason": self.reason,
+        }
         return entry | {name: value for name, value in more.items() if value is not None}
 
 
@@ -121,26 +150,35 @@ class ClientDriver:
         transport: Transport,
         answer: AnswerFunction | None,
         on_trace: TraceFunction | None,
+        era: Era | None = None,
     ) -> None:
         self.settings = settings
         self.loop = loop
-        self._engine = RequesterEngine(settings=settings)
+        self._engine: RequesterEngine | DualEraRequester
+        if era == "modern":
+            self._engine = RequesterEngine(settings=settings)
+        else:
+            self._engine = _dual_era(settings, transport, era)
+            transport.unasked(self._heard)
         self._transport = transport
         self._answer = answer
         self._on_trace = on_trace
         self._keys = count(1)
         self._calls: dict[Any, Call] = {}
         self._questions: dict[tuple[Any, str], Errand[Mapping[str, Any] | Exception]] = {}
+        self._last_turn: Event | None = None
+        """Set once the newest question was put to ``answer``, or is not going to be."""
         self._in_flight: dict[int, str] = {}
         self._landed: Event | None = None
         self._tools: dict[str, Mapping[str, Any]] = {}
         self._schemas = OutputSchemas()
-        self._inbox: deque[RequesterInput] = deque()
+        self._inbox: deque[DualEraInput] = deque()
         self._feeding = False
         self._deadline: int | None = None
         self._closed = False
         self._actions: dict[type, Callable[[Any], None]] = {
             SendRequest: self._send,
+            SendLegacy: self._send_legacy,
             StopRequest: self._stop,
             Prompt: self._prompt,
             WithdrawPrompt: self._withdraw,
@@ -199,6 +237,11 @@ class ClientDriver:
         """Stop watching. Harmless once it is over."""
         self.feed(WaitAbandoned(key))
 
+    @property
+    def era(self) -> Era | None:
+        """The server's era, where it is known."""
+        return "modern" if isinstance(self._engine, RequesterEngine) else self._engine.era
+
     def next_poll_ms(self, key: int) -> int | None:
         """Return when the task of a call will be polled next."""
         return self._engine.next_poll(key)
@@ -226,10 +269,16 @@ class ClientDriver:
     async def finish(self) -> None:
         """Give up every call, and see to it that cancellations reach the server, if that is soon done."""
         self.abandon_all()
-        await self.loop.within(CLOSING_SECONDS, self._cancellations_landed)
+        await self.loop.within(CLOSING_SECONDS, self._farewells_landed)
 
-    async def _cancellations_landed(self) -> None:
-        while "tasks/cancel" in self._in_flight.values():
+    async def _farewells_landed(self) -> None:
+        await self._landed_all("tasks/cancel")
+        if not isinstance(self._engine, RequesterEngine):
+            self.feed(Closing())
+        await self._landed_all("DELETE", "notifications/cancelled")
+
+    async def _landed_all(self, *methods: str) -> None:
+        while any(method in self._in_flight.values() for method in methods):
             self._landed = self.loop.event()
             await self._landed.wait()
 
@@ -247,7 +296,7 @@ class ClientDriver:
 
     # -- the engine ----------------------------------------------------------------------------------------
 
-    def feed(self, fact: RequesterInput) -> None:
+    def feed(self, fact: DualEraInput) -> None:
         """Hand a fact to the engine, now or when it is done with those before, and do what it says."""
         if self._closed:
             return
@@ -261,9 +310,10 @@ class ClientDriver:
         finally:
             self._feeding = False
 
-    def _step(self, fact: RequesterInput) -> None:
+    def _step(self, fact: DualEraInput) -> None:
         try:
-            step = self._engine.handle(fact, now=self.loop.now_ms())
+            # An engine of one era is never told what only the other has: nothing here says such things.
+            step = self._engine.handle(fact, now=self.loop.now_ms())  # type: ignore[arg-type]
         except Exception as error:
             self._give_up(fact, error)
             return
@@ -273,7 +323,7 @@ class ClientDriver:
             self._deadline = step.deadline
             self.loop.wake_at(step.deadline)
 
-    def _give_up(self, fact: RequesterInput, error: Exception) -> None:
+    def _give_up(self, fact: DualEraInput, error: Exception) -> None:
         """The engine failed, which is an error of this package: nobody shall wait in vain."""
         _log.error("the engine did not take %s: %s", type(fact).__name__, describe(error))
         for key in list(self._calls):
@@ -287,6 +337,19 @@ class ClientDriver:
         self._trace("sent", send.request, message=send.message)
         self._transport.send(send, self._report)
 
+    def _send_legacy(self, send: SendLegacy) -> None:
+        method = None if send.message is None else send.message.get("method")
+        self._in_flight[send.request] = method or send.verb
+        verb = send.verb if send.message is None else None
+        self._trace("sent", send.request, message=send.message, verb=verb)
+        self._transport.send(send, self._report)
+
+    def _heard(self, said: Unasked) -> None:
+        """The server says what belongs to no request, or has ended."""
+        if not isinstance(said, ConnectionLost):
+            self._trace("received", said.request, message=said.message)
+        self.feed(said)
+
     def _stop(self, stop: StopRequest) -> None:
         if self._gone(stop.request):
             message = self._transport.stop(stop.request)
@@ -298,7 +361,10 @@ class ClientDriver:
                 self._gone(request)
                 status = None if http is None else http.status
                 self._trace("received", request, message=message, http_status=status)
-            case NotificationReceived(request=request, message=message):
+            case (
+                NotificationReceived(request=request, message=message)
+                | ServerAsked(request=request, message=message)
+            ):
                 self._trace("received", request, message=message)
             case RequestFailed(request=request, reason=reason):
                 self._gone(request)
@@ -333,12 +399,27 @@ class ClientDriver:
             tool=call.tool,
             again=prompt.again,
         )
-        name = (prompt.call, prompt.key)
+        name, turn, before = (prompt.call, prompt.key), self.loop.event(), self._last_turn
+        self._last_turn = turn
         self._questions[name] = Errand(
-            self.loop, partial(ask, self._answer, request), partial(self._answered, name)
+            self.loop,
+            partial(self._ask_in_turn, self._answer, request, turn, before),
+            partial(self._answered, name, turn),
         )
 
-    def _answered(self, name: tuple[Any, str], response: Mapping[str, Any] | Exception | None) -> None:
+    async def _ask_in_turn(
+        self, answer: AnswerFunction, request: InputRequest, turn: Event, before: Event | None
+    ) -> Mapping[str, Any] | Exception:
+        """Ask once every question before this one has been: loops start coroutines in any order."""
+        if before is not None:
+            await before.wait()
+        turn.set()
+        return await ask(answer, request)
+
+    def _answered(
+        self, name: tuple[Any, str], turn: Event, response: Mapping[str, Any] | Exception | None
+    ) -> None:
+        turn.set()  # it may have been withdrawn before its turn came
         if self._questions.pop(name, None) is None or response is None:
             return  # it was withdrawn
         key, question = name
@@ -393,3 +474,10 @@ class ClientDriver:
             return outcome
         message = f"the result of {call.tool} does not fit its outputSchema: {problem}"
         return Failed(code=None, message=message, data=dict(outcome.result), fault=Fault.SERVER)
+
+
+def _dual_era(settings: RequesterSettings, transport: Transport, era: Era | None) -> DualEraRequester:
+    """Return an engine for servers of both eras; a client of the modern one alone does without the import."""
+    from mcp_tasks_proto.legacy.requester import DualEraRequester
+
+    return DualEraRequester(settings=settings, http=transport.speaks_http, era=era)

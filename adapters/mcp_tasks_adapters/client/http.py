@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
+import ssl
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
+from re import compile as pattern
 from typing import Any, Final
 
-from attrs import define, field, frozen, validators
+from attrs import define, evolve, field, frozen, validators
 
-from mcp_tasks_adapters.client.loop import ClientLoop, Stream
+from mcp_tasks_adapters.client.loop import ClientLoop, Stream, Unasked
 from mcp_tasks_adapters.driver import Event
 from mcp_tasks_adapters.http_exchange import Fact, Headers, HttpAddress, HttpExchange, check_headers
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.errors import LocalProtocolError
+from mcp_tasks_proto.legacy.requester_messages import SendLegacy, ServerAsked, StreamOpened
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import Fault, NotificationReceived, RequestFailed, SendRequest
 
@@ -40,6 +44,8 @@ REPEATABLE: Final = frozenset(
         "tasks/update",
         "tasks/cancel",
         "subscriptions/listen",
+        "initialize",
+        "tasks/result",
     }
 )
 """Methods that do no more when they are sent twice than when they are sent once."""
@@ -61,7 +67,7 @@ class ConnectionLimits:
     """Bounds of a client's connections to one server, as positive integers."""
 
     connections: int = _positive(100)
-    """Open at once, listen streams included; further requests wait for one to be free."""
+    """Open at once; further requests wait for one to be free. At most half of them are for listen streams."""
     idle_connections: int = _positive(16)
     """Kept for the next request."""
     idle_ms: int = _positive(30_000)
@@ -109,10 +115,15 @@ class HttpTransport:
 
     # -- for the driver ------------------------------------------------------------------------------------
 
+    speaks_http: Final = True
+
+    def unasked(self, report: Callable[[Unasked], None]) -> None:
+        """Do nothing: here all that a server says comes on the stream of some request."""
+
     async def open(self) -> None:
         """Do nothing: connections are opened when they are needed."""
 
-    def send(self, request: SendRequest, report: Callable[[Fact], None]) -> None:
+    def send(self, request: SendRequest | SendLegacy, report: Callable[[Fact], None]) -> None:
         """Send a request, and report what comes of it."""
         run = partial(self._ask, request, report)
         ended = partial(self._ended, request.request, report)
@@ -137,7 +148,7 @@ class HttpTransport:
 
     # -- one request ---------------------------------------------------------------------------------------
 
-    async def _ask(self, request: SendRequest, report: Callable[[Fact], None]) -> Fact:
+    async def _ask(self, request: SendRequest | SendLegacy, report: Callable[[Fact], None]) -> Fact:
         """Have a request answered; report the notifications on the way, and return the last fact."""
         name = request.request
         try:
@@ -162,10 +173,12 @@ class HttpTransport:
         more = self._headers()
         return await more if inspect.isawaitable(more) else more
 
-    async def _ask_on_some(self, request: SendRequest, more: Headers, report: Callable[[Fact], None]) -> Fact:
+    async def _ask_on_some(
+        self, request: SendRequest | SendLegacy, more: Headers, report: Callable[[Fact], None]
+    ) -> Fact:
         """Ask on a kept connection if there is one, and on a new one if there is not or it turns out dead."""
         name = request.request
-        repeatable = request.message["method"] in REPEATABLE
+        repeatable = _repeatable(request)
         connection = await self._kept_connection(None if repeatable else FRESH_MS)
         if connection is not None:
             fact = await self._converse(connection, request, more, report)
@@ -174,7 +187,7 @@ class HttpTransport:
         try:
             stream = await self._opened()
         except (OSError, ValueError) as error:
-            return RequestFailed(name, f"no connection to the server: {_told(error)}", sent=False)
+            return RequestFailed(name, f"no connection to the server: {_why(error)}", sent=False)
         connection = _Connection(stream, HttpExchange(self._address, self._limits))
         return await self._converse(connection, request, more, report)
 
@@ -191,7 +204,11 @@ class HttpTransport:
         return opened[0]
 
     async def _converse(
-        self, connection: _Connection, request: SendRequest, more: Headers, report: Callable[[Fact], None]
+        self,
+        connection: _Connection,
+        request: SendRequest | SendLegacy,
+        more: Headers,
+        report: Callable[[Fact], None],
     ) -> Fact:
         """Write a request and read to its last fact; keep the connection, or close it.
 
@@ -225,10 +242,10 @@ class HttpTransport:
             except OSError as error:
                 broken, received = broken or error, b""
             for fact in exchange.receive(received, self._loop.now_ms()):
-                if isinstance(fact, NotificationReceived):
+                if isinstance(fact, NotificationReceived | ServerAsked | StreamOpened):
                     report(fact)
                 elif broken is not None and isinstance(fact, RequestFailed):
-                    return RequestFailed(fact.request, f"{fact.reason} ({_told(broken)})")
+                    return evolve(fact, reason=f"{fact.reason} ({_told(broken)})")
                 else:
                     return fact
 
@@ -292,6 +309,43 @@ class _Places:
             self._queue.popleft().set()
         else:
             self._free += 1
+
+
+def _why(error: Exception) -> str:
+    """Return why there is no connection, in words that are the same on every loop."""
+    for cause in _causes(error):
+        match cause:
+            case ConnectionRefusedError():
+                return "connection refused"
+            case ssl.SSLCertVerificationError():
+                return f"its certificate is not accepted: {cause.verify_message}"
+            case ssl.SSLError():
+                return f"TLS failed, perhaps it speaks plain HTTP: {cause.reason or _told(cause)}"
+            case OSError(strerror=str() as words, errno=int()) if words:
+                return words[0].lower() + words[1:]
+    if len(numbers := set(_ERROR_NUMBERS.findall(str(error)))) == 1:  # the same at each of its addresses
+        return os.strerror(int(*numbers)).lower()
+    return _told(error)
+
+
+_ERROR_NUMBERS: Final = pattern(r"\[Errno ([0-9]+)\]")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Return an exception and those that led to it, the innermost first."""
+    if error.__cause__ is not None:
+        yield from _causes(error.__cause__)
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from _causes(one)
+    yield error
+
+
+def _repeatable(request: SendRequest | SendLegacy) -> bool:
+    """Whether to send it twice does no more than to send it once; so it is with all that is no request."""
+    if isinstance(request, SendLegacy) and not request.awaits_response:
+        return True
+    return request.message is not None and request.message["method"] in REPEATABLE
 
 
 def _told(error: Exception) -> str:

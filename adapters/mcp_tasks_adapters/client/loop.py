@@ -6,8 +6,13 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from mcp_tasks_adapters.driver import Loop
+from mcp_tasks_proto.legacy.requester_messages import ConnectionLost, ServerAsked
+from mcp_tasks_proto.requester import NotificationReceived
 
-__all__ = ["ClientLoop", "Process", "Stream"]
+__all__ = ["ClientLoop", "Process", "Stream", "Unasked"]
+
+Unasked = ServerAsked | NotificationReceived | ConnectionLost
+"""What a server says, or does, that belongs to no request of its client's."""
 
 
 class ClientLoop(Loop, Protocol):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Mapping
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypedDict, cast
+
+from attrs import evolve
 
 from mcp_tasks_adapters.client.answers import AnswerFunction
 from mcp_tasks_adapters.client.driver import TraceFunction
 from mcp_tasks_adapters.client.http import ConnectionLimits, HeadersFunction
+from mcp_tasks_proto.legacy.requester_messages import Era
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import RequesterLimits, RequesterSettings
 
@@ -29,6 +32,9 @@ class Options(TypedDict, total=False):
     """Whether to declare the Tasks extension: true. Without it every call is answered at once, or refused."""
     listen: bool
     """Whether to have the news of tasks sent, where the server does that: true. Else they are polled."""
+    era: Era | None
+    """Which revision to speak: ``"modern"`` is 2026-07-28, ``"legacy"`` 2025-11-25. By default that shows in
+    how the server answers the first request, and :attr:`Client.era` says which it is."""
     on_trace: TraceFunction | None
     """Is told of every message sent and received, and of what became of each request."""
     name: str
@@ -72,13 +78,17 @@ def requester_settings(endpoint: str, *, mirror_arguments: bool, options: Option
         capabilities = {} if answer is None else {"elicitation": {"form": {}, "url": {}}}
     elif answer is None and any(name in capabilities for name in _INPUT_CAPABILITIES):
         raise ValueError("capabilities= promises to answer questions, which takes an answer= function")
+    limits, streams = options.get("requester_limits") or RequesterLimits(), None
+    if connection_limits := cast(HttpOptions, options).get("connection_limits"):
+        streams = connection_limits.connections // 2  # the others are for everything else
+        limits = evolve(limits, listen_streams=max(1, min(limits.listen_streams, streams)))
     return RequesterSettings(
         name=options.get("name", "mcp-tasks-proto"),
         version=options.get("version", "0"),
         endpoint=endpoint,
         capabilities=capabilities,
         tasks=options.get("tasks", True),
-        listen=options.get("listen", True),
+        listen=options.get("listen", True) and streams != 0,
         mirror_arguments=mirror_arguments,
-        limits=options.get("requester_limits") or RequesterLimits(),
+        limits=limits,
     )

@@ -23,7 +23,8 @@ class OutputSchemas:
     """The output schemas of one server's tools.
 
     A schema that is no valid one, or leads to something outside of it, checks nothing: the server is at fault
-    there, but the result is not. Nothing is ever fetched.
+    there, but the result is not. Nothing is ever fetched. A schema that would keep this process busy checks
+    nothing either, and regular expressions are never run: a server can make one that takes for ever.
     """
 
     _ready: dict[str, tuple[Any, Schema | None]] = field(init=False, factory=dict)
@@ -60,7 +61,7 @@ class OutputSchemas:
 
 def _read(name: str, definition: Mapping[str, Any]) -> Schema | None:
     try:
-        return Schema(definition, owner=f"tool {name!r}, outputSchema")
+        return Schema(definition, owner=f"tool {name!r}, outputSchema", of_peer=True)
     except Exception as error:
         _log.warning("the outputSchema of %r cannot be used (%s)", name, type(error).__name__)
         return None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
 from mcp_tasks_adapters.storing import LoopThread, News, StoreEffect
-from mcp_tasks_proto.effects import Delete, FindExpired, Load, Quota, Save
+from mcp_tasks_proto.effects import Delete, FindExpired, ListTasks, Load, Quota, Save
 from mcp_tasks_proto.inputs import (
     ExpiredFound,
     Loaded,
@@ -16,6 +17,7 @@ from mcp_tasks_proto.inputs import (
     Saved,
     SaveRefused,
     StoreInput,
+    TasksListed,
 )
 from mcp_tasks_proto.records import TaskRecord
 
@@ -38,6 +40,8 @@ class MemoryStore:
     def __init__(self) -> None:
         self._records: dict[str, TaskRecord] = {}
         self._per_principal: dict[str | None, int] = {}
+        # The ids of each principal's records, in order. Of records without one there is never a list.
+        self._owned: dict[str, list[str]] = {}
         self._bytes = 0
         # (expiry, task id) of every record that has one, and stale entries of removed or changed records.
         self._expiries: list[tuple[int, str]] = []
@@ -48,6 +52,7 @@ class MemoryStore:
             Save: self._save,
             Delete: self._delete,
             FindExpired: self._find_expired,
+            ListTasks: self._list,
         }
 
     def __len__(self) -> int:
@@ -103,6 +108,8 @@ class MemoryStore:
             return SaveRefused(save.token, limit)
         if current is not None:
             self._forget(current)
+        elif record.principal is not None:
+            insort(self._owned.setdefault(record.principal, []), record.task_id)
         self._remember(record)
         if current is None or current.expires_at_ms != record.expires_at_ms:
             self._plan_expiry(record)
@@ -126,7 +133,23 @@ class MemoryStore:
         if current is None or current.version != delete.expected_version:
             return SaveConflict(delete.token, current)
         self._forget(current)
+        if current.principal is not None:
+            self._disown(current.principal, current.task_id)
         return Saved(delete.token)
+
+    def _disown(self, principal: str, task_id: str) -> None:
+        owned = self._owned[principal]
+        del owned[bisect_left(owned, task_id)]
+        if not owned:
+            del self._owned[principal]
+
+    def _list(self, wanted: ListTasks) -> TasksListed:
+        owned = self._owned.get(wanted.principal, [])
+        start = 0 if wanted.after is None else bisect_right(owned, wanted.after)
+        end = start + wanted.limit
+        return TasksListed(
+            wanted.token, [self._records[task_id] for task_id in owned[start:end]], len(owned) > end
+        )
 
     # -- sums ----------------------------------------------------------------------------------------------
 

@@ -136,10 +136,15 @@ class ToolCall(Request):
 
     _effect: StartTool
 
-    def __init__(self, effect: StartTool, notify: Notify) -> None:
+    def __init__(self, effect: StartTool, notify: Notify, *, resumed: bool = False) -> None:
         super().__init__(effect, notify)
         self.arguments: Mapping[str, Any] = effect.arguments
         """The arguments, which fit the input schema. The engine keeps its own copy of them."""
+        self.resumed = resumed
+        """Whether this call became a task before, whose process is gone: return ``call.task(...)`` again.
+
+        The task keeps its times and its message, whatever is given there. What is asked before, the task
+        asks; a result, or an error, ends it. Nobody hears of progress, or reads what is logged."""
 
     @property
     def can_create_task(self) -> bool:

@@ -21,20 +21,24 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from mcp_tasks_adapters.toolkit.calls import InputRequired, Request, TaskOffer, ToolCall, Work
+from attrs import evolve
+
+from mcp_tasks_adapters.toolkit.calls import InputRequired, Notify, Request, TaskOffer, ToolCall, Work
 from mcp_tasks_adapters.toolkit.content import error_text
 from mcp_tasks_adapters.toolkit.errors import ProtocolError, ToolError
 from mcp_tasks_adapters.toolkit.tasks import TaskContext
 from mcp_tasks_adapters.toolkit.values import complete_result, wire_value
+from mcp_tasks_proto.effects import StartTool
 from mcp_tasks_proto.errors import ErrorObject, internal_error
+from mcp_tasks_proto.inputs import DEFAULT, KEEP
 from mcp_tasks_proto.wire.jsonrpc import parse_error_object
 
 if TYPE_CHECKING:
     from mcp_tasks_adapters.toolkit.tools import Tool
 
-__all__ = ["Ending", "Outcome", "describe", "run_request", "run_tool", "run_work"]
+__all__ = ["Ending", "Outcome", "describe", "handler_as_work", "run_request", "run_tool", "run_work"]
 
 Ending = dict[str, Any] | ErrorObject
 """A result, or a protocol error."""
@@ -44,15 +48,12 @@ Outcome = Ending | InputRequired | TaskOffer
 Cancelled = type[BaseException]
 """What the loop raises in what it cancels."""
 
-_Returned = TypeVar("_Returned")
-
 _log = logging.getLogger("mcp_tasks_adapters")
 
 
 async def run_tool(tool: Tool, call: ToolCall, cancelled: Cancelled) -> Outcome:
     """Run a tool's handler."""
-
-    async def run() -> Outcome:
+    try:
         problem = tool.argument_problem(call.arguments)
         if problem is not None:
             return error_text(f"The arguments do not fit the tool's input schema.\n{problem}")
@@ -60,55 +61,80 @@ async def run_tool(tool: Tool, call: ToolCall, cancelled: Cancelled) -> Outcome:
         if isinstance(returned, TaskOffer | InputRequired):
             return returned
         return tool.result(returned)
-
-    return await _ending_of(run, lambda error: _tool_failure(error, tool.name), cancelled)
+    except BaseException as error:
+        return _tool_failure(_own_error(error, cancelled), tool.name)
 
 
 async def run_work(tool: Tool, work: Work, context: TaskContext, cancelled: Cancelled) -> Ending:
     """Run the work of a task."""
-
-    async def run() -> Ending:
+    try:
         return tool.result(await work(context))
+    except BaseException as error:
+        return _tool_failure(_own_error(error, cancelled), tool.name)
 
-    return await _ending_of(run, lambda error: _tool_failure(error, tool.name), cancelled)
+
+def handler_as_work(tool: Tool, start: StartTool, notify: Notify, *, resumed: bool = False) -> Work:
+    """Return a handler as the work of a task that is there before the handler begins.
+
+    Its caller was owed the task (LEG.3), or the work is ``resumed``. What the handler asks, it asks through
+    the task; what it offers to go on with, goes on in the same task.
+    """
+
+    async def run(task: TaskContext) -> Any:
+        effect = start
+        problem = tool.argument_problem(start.arguments)
+        if problem is not None:
+            return error_text(f"The arguments do not fit the tool's input schema.\n{problem}")
+        while True:
+            returned = await tool.handler(ToolCall(effect, notify, resumed=resumed))
+            if isinstance(returned, TaskOffer):
+                if not resumed:
+                    await _take_over(task, returned)
+                return await returned.run(task)
+            if not isinstance(returned, InputRequired):
+                return returned
+            answers = await task.request_input(returned.requests)
+            given = {name: answer.response for name, answer in answers.items()}
+            effect = evolve(start, answers=given, state=returned.state)
+
+    return run
+
+
+async def _take_over(task: TaskContext, offer: TaskOffer) -> None:
+    """Let a task that is there already say what the offered one would have said."""
+    ttl_ms = KEEP if offer.ttl_ms is DEFAULT else offer.ttl_ms
+    poll_interval_ms = KEEP if offer.poll_interval_ms is DEFAULT else offer.poll_interval_ms
+    message = KEEP if offer.status_message is None else offer.status_message
+    await task.update(message, ttl_ms=ttl_ms, poll_interval_ms=poll_interval_ms)
 
 
 async def run_request(
     handler: Callable[[Request], Awaitable[Any]], request: Request, method: str, cancelled: Cancelled
 ) -> Outcome:
     """Run a handler of ``on_request``."""
-
-    async def run() -> Outcome:
+    try:
         returned = await handler(request)
         if isinstance(returned, InputRequired):
             return returned
         if not isinstance(returned, Mapping):
             raise TypeError(f"a handler of {method} returns a result object, not {type(returned).__name__}")
         return complete_result(returned)
-
-    return await _ending_of(run, lambda error: _request_failure(error, method), cancelled)
-
-
-async def _ending_of(
-    run: Callable[[], Awaitable[_Returned]],
-    failure: Callable[[BaseException], Ending],
-    cancelled: Cancelled,
-) -> _Returned | Ending:
-    """Await ``run``; make an ending of its errors, but raise on cancellation and its like."""
-    raised_on = (cancelled, KeyboardInterrupt)
-    try:
-        return await run()
-    except raised_on:
-        raise
-    except BaseExceptionGroup as group:
-        others, errors = group.split(raised_on)
-        if others is None:
-            return failure(_unwrapped(group))
-        if errors is not None:
-            _log.error("an error was lost in a cancellation: %s", describe(_unwrapped(errors)))
-        raise _unwrapped(others) from None
     except BaseException as error:
-        return failure(error)
+        return _request_failure(_own_error(error, cancelled), method)
+
+
+def _own_error(error: BaseException, cancelled: Cancelled) -> BaseException:
+    """Return the error that the code is to answer for; raise on a cancellation and its like."""
+    raised_on = (cancelled, KeyboardInterrupt)
+    if isinstance(error, raised_on):
+        raise error
+    if isinstance(error, BaseExceptionGroup):
+        others, errors = error.split(raised_on)
+        if others is not None:
+            if errors is not None:
+                _log.error("an error was lost in a cancellation: %s", describe(_unwrapped(errors)))
+            raise _unwrapped(others) from None
+    return _unwrapped(error)
 
 
 def _unwrapped(error: BaseException) -> BaseException:

@@ -7,13 +7,27 @@ declaration is refused.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
-__all__ = ["Schema"]
+__all__ = ["GaveUpError", "Schema"]
 
 _PROBLEMS_SHOWN = 5
 _PROBLEM_CHARS = 300
+
+PEERS_SCHEMA_CHARS: Final = 64 * 1024
+"""A longer schema of a peer's is not used: to check it alone takes more than a second."""
+PEERS_SCHEMA_STEPS: Final = 50_000
+"""Keywords that are looked at, and members of theirs, to check one value against a schema of a peer's."""
+
+_CHOOSING: Final = frozenset(
+    {"not", "oneOf", "if", "then", "else", "contains", "unevaluatedItems", "unevaluatedProperties"}
+)
+"""Keywords that may refuse a value because a schema in them, or beside them, accepts it."""
+
+
+class GaveUpError(Exception):
+    """To check a value against a peer's schema would take too long."""
 
 
 class Schema:
@@ -22,9 +36,15 @@ class Schema:
     The dialect is the one ``$schema`` names, 2020-12 by default. Raises ``ValueError``, naming the tool's
     ``owner`` as the author knows it, for an unknown dialect, an invalid schema, or a reference that leads
     nowhere; ``ModuleNotFoundError`` without ``jsonschema``, which every adapter extra brings.
+
+    ``of_peer``: a peer wrote it, and may want to keep this process busy. Its regular expressions are not run,
+    so that it may refuse less than it says; one that is very large, or in which they choose the schemas of
+    properties, is refused with ``ValueError``.
     """
 
-    def __init__(self, definition: Mapping[str, Any], *, owner: str) -> None:
+    def __init__(self, definition: Mapping[str, Any], *, owner: str, of_peer: bool = False) -> None:
+        if of_peer:
+            _check_affordable(definition, owner)
         # Slow to import, and of no use to a server whose tools have no schemas.
         import jsonschema  # type: ignore[import-untyped]
 
@@ -41,17 +61,70 @@ class Schema:
         _check_references(definition, kind.META_SCHEMA["$schema"], owner)
         # Whoever follows a reference to the root would go on with the class that "$schema" names.
         schema = {keyword: value for keyword, value in definition.items() if keyword != "$schema"}
-        quick = jsonschema.validators.extend(kind, {"uniqueItems": _unique_items})
-        self._validator = quick(schema, registry=_registry())
+        self._budget = _Budget() if of_peer else None
+        keywords: dict[str, _Check] = {"uniqueItems": _unique_items}
+        if self._budget is not None:
+            keywords = self._budget.counting({**kind.VALIDATORS, **keywords})
+        self._validator = jsonschema.validators.extend(kind, keywords)(schema, registry=_registry())
 
     def problem(self, value: Any, name: str) -> str | None:
-        """Return what is wrong with ``value``, called ``name``, in a line a problem; ``None``: nothing."""
+        """Return what is wrong with ``value``, called ``name``, in a line a problem; ``None``: nothing.
+
+        Raises :class:`GaveUpError` where a peer's schema makes that too much work.
+        """
         errors = self._validator.iter_errors(value)
+        if self._budget is not None:
+            errors = self._budget.spent_on(errors)
         try:
             shown = [_describe(error, name) for error, _ in zip(errors, range(_PROBLEMS_SHOWN), strict=False)]
         except ArithmeticError:  # "multipleOf" tries to divide whatever is called a number
             return f"{name}: a number is too large to be checked"
         return "\n".join(shown) or None
+
+
+def _check_affordable(definition: Mapping[str, Any], owner: str) -> None:
+    """Raise ``ValueError`` for a peer's schema that is not used."""
+    text = json.dumps(definition)
+    if len(text) > PEERS_SCHEMA_CHARS:
+        raise ValueError(f"{owner}: the schema is too large")
+    if '"patternProperties"' in text:
+        raise ValueError(f"{owner}: the schema holds patternProperties, which are not run")
+
+
+_Check = Callable[[Any, Any, Any, Any], Any]
+"""What checks one keyword: of a validator, the keyword's value, the value to check, and the whole schema."""
+
+
+class _Budget:
+    """How much work may still go into one check."""
+
+    def __init__(self) -> None:
+        self._steps = 0
+        self._skipped = False
+
+    def counting(self, keywords: Mapping[str, _Check]) -> dict[str, _Check]:
+        """Return the keywords such that each counts what it does, and no pattern is run."""
+        counting = {keyword: self._counted(check) for keyword, check in keywords.items()}
+        return {**counting, "pattern": self._skip}
+
+    def spent_on(self, errors: Iterator[Any]) -> Iterator[Any]:
+        """Return the errors, without those that only a pattern that was not run may have caused."""
+        self._steps, self._skipped = PEERS_SCHEMA_STEPS, False
+        for error in errors:
+            if not (self._skipped and _CHOOSING.intersection(error.absolute_schema_path)):
+                yield error
+
+    def _counted(self, check: _Check) -> _Check:
+        def counted(validator: Any, wanted: Any, value: Any, schema: Any) -> Any:
+            self._steps -= max(1, len(wanted)) if isinstance(wanted, list | dict) else 1
+            if self._steps < 0:
+                raise GaveUpError("the check takes too long")
+            return check(validator, wanted, value, schema)
+
+        return counted
+
+    def _skip(self, validator: Any, wanted: Any, value: Any, schema: Any) -> None:
+        self._skipped = True
 
 
 def _unique_items(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:

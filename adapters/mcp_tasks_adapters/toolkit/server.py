@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp_tasks_adapters.toolkit.calls import Request
 from mcp_tasks_adapters.toolkit.tools import Tool, ToolHandler, is_async
@@ -18,7 +18,7 @@ from mcp_tasks_proto.settings import InputVisibility, ServerSettings, ToolDeclar
 if TYPE_CHECKING:
     from mcp_tasks_adapters.driver import RequestFacts
 
-__all__ = ["EnabledFunction", "PrincipalFunction", "RequestHandler", "Server"]
+__all__ = ["LEGACY_POLICIES", "EnabledFunction", "PrincipalFunction", "RequestHandler", "Server"]
 
 RequestHandler = Callable[[Request], Awaitable[Any]]
 """``async def handler(request)``: returns a result object, or ``request.input_required(...)``."""
@@ -26,6 +26,9 @@ PrincipalFunction = Callable[["RequestFacts"], "Awaitable[str | None] | str | No
 """Names the caller of one request; ``None``: a caller without a name."""
 EnabledFunction = Callable[["RequestFacts"], "bool | Awaitable[bool]"]
 """Says whether the Tasks extension is on for one request."""
+
+LEGACY_POLICIES: Final = ("ignore", "serve", "refuse")
+"""What ``legacy`` may be."""
 
 _ToolHandler = TypeVar("_ToolHandler", bound=ToolHandler)
 _RequestHandler = TypeVar("_RequestHandler", bound=RequestHandler)
@@ -48,8 +51,13 @@ class Server:
     seals, all open (SEC.2). Without them each process makes its own, which serves one node until it restarts.
 
     ``capabilities`` are server capabilities beside ``tools`` and the Tasks extension; those of methods given
-    to :meth:`on_request` are declared without being named here. Raises ``ValueError`` for what is not JSON,
-    and for keys that are too short.
+    to :meth:`on_request` are declared without being named here.
+
+    ``legacy`` is what clients of 2025-11-25 get (LEG.1): ``"ignore"``, everything but tasks; ``"serve"``,
+    tasks as well; ``"refuse"``, nothing. Their sessions are in memory, so over HTTP all requests of a client
+    must reach the same process.
+
+    Raises ``ValueError`` for what is not JSON, for keys that are too short, and for an unknown ``legacy``.
     """
 
     def __init__(
@@ -66,6 +74,7 @@ class Server:
         sealing_keys: Sequence[bytes] | None = None,
         capabilities: Mapping[str, Any] | None = None,
         input_visibility: InputVisibility = InputVisibility.OWNER,
+        legacy: str = "ignore",
     ) -> None:
         self.name = name
         self.version = version
@@ -79,6 +88,10 @@ class Server:
         """Read when the server starts; replace it before to change bounds."""
         self.capabilities: dict[str, Any] = wire_value(capabilities or {})
         self.input_visibility = input_visibility
+        if legacy not in LEGACY_POLICIES:
+            raise ValueError(f"legacy={legacy!r} is none of {', '.join(LEGACY_POLICIES)}")
+        self.legacy = legacy
+        """Read when the server starts, as the bounds are."""
         self._sealer = HmacSealer((secrets.token_bytes(32),) if sealing_keys is None else tuple(sealing_keys))
         self._tools: dict[str, Tool] = {}
         self._handlers: dict[str, RequestHandler] = {}
@@ -91,6 +104,7 @@ class Server:
         name: str | None = None,
         *,
         task: str = "optional",
+        resumable: bool = False,
         title: str | None = None,
         description: str | None = None,
         input_schema: Mapping[str, Any] | None = None,
@@ -104,6 +118,10 @@ class Server:
         ``name`` defaults to the function's name, ``description`` to its docstring. ``task`` says whether a
         call may become a task: ``"forbidden"``, ``"optional"``, or ``"required"`` for a tool that cannot run
         without (callers who declare no tasks are refused, NEG.5).
+
+        ``resumable`` says what becomes of a task whose process is gone, where tasks are kept in a store that
+        outlives it: another process calls the handler again with what it was given first, and it returns
+        ``call.task(...)`` again; :class:`TaskContext` says what the work finds. Otherwise the task fails.
 
         Arguments that do not fit ``input_schema`` never reach the handler: the caller gets a result with
         ``isError`` that names the problem. A result is checked against ``output_schema`` when it is final,
@@ -121,6 +139,7 @@ class Server:
                 handler,
                 name=getattr(handler, "__name__", "") if name is None else name,
                 task=task,
+                resumable=resumable,
                 definition={
                     "title": title,
                     "description": inspect.getdoc(handler) if description is None else description,
@@ -193,6 +212,11 @@ class Server:
         if handler is not None:
             declare(handler)
         return declare
+
+    @property
+    def serves_sessions(self) -> bool:
+        """Whether clients of 2025-11-25 are served at all."""
+        return self.legacy != "refuse"
 
     # -- running -------------------------------------------------------------------------------------------
 

@@ -10,7 +10,15 @@ from mcp_tasks_adapters.toolkit.content import Answer
 from mcp_tasks_adapters.toolkit.errors import ReportRejected
 from mcp_tasks_adapters.toolkit.values import check_milliseconds, check_text, wire_value
 from mcp_tasks_proto.effects import InputAnswer
-from mcp_tasks_proto.inputs import KEEP, Keep, WorkAskedInput, WorkInput, WorkProgressed, WorkWithdrewInput
+from mcp_tasks_proto.inputs import (
+    KEEP,
+    Keep,
+    WorkAskedInput,
+    WorkCheckpointed,
+    WorkInput,
+    WorkProgressed,
+    WorkWithdrewInput,
+)
 
 if TYPE_CHECKING:
     from mcp_tasks_adapters.driver import Event, Loop
@@ -99,7 +107,15 @@ class _Question:
 
 
 class TaskContext:
-    """The task, as its work sees it."""
+    """The task, as its work sees it.
+
+    Where the tool is declared ``resumable``, the work may be run again in another process, from its
+    beginning: :attr:`resumed` is true then, and :attr:`checkpointed` is what the run before saved with
+    :meth:`checkpoint`. It asks its questions again as if for the first time. One with the same name and the
+    same request as a question of a run before is that question: its answer comes at once, or is still waited
+    for, and the caller is never asked twice. So ask in the same order, and put nothing into a request that
+    differs from run to run.
+    """
 
     def __init__(
         self,
@@ -108,11 +124,17 @@ class TaskContext:
         *,
         feed: Callable[[WorkInput], None],
         loop: Loop,
+        resumption: int = 0,
+        checkpointed: Any = None,
     ) -> None:
         self._task_id = task_id
         self._arguments = arguments
         self._feed = feed
         self._loop = loop
+        self._resumption = resumption
+        self._received: list[str] = []
+        self.checkpointed = checkpointed
+        """What a run before saved last; ``None`` in the first run, and when nothing was saved."""
         self._stop = loop.event()
         self._questions: dict[str, _Question] = {}
         self._asked = 0
@@ -130,6 +152,32 @@ class TaskContext:
     def arguments(self) -> Mapping[str, Any]:
         """The arguments of the call that became this task."""
         return self._arguments
+
+    @property
+    def resumed(self) -> bool:
+        """Whether the work ran before, in a process that is gone."""
+        return self._resumption > 0
+
+    async def checkpoint(self, value: Any) -> None:
+        """Save where the work has got to, for the case that it is resumed; returns once that is durable.
+
+        ``value`` is small JSON (``Limits.checkpoint_bytes``), in place of the one before: what
+        :attr:`checkpointed` will be. It stands for the answers received so far as well: what is asked after
+        it is new, also if it looks like a question before. Raises ``ValueError`` for what is not JSON,
+        :class:`ReportRejected` when it is too large, the tool is not resumable or the task is over.
+        """
+        received = tuple(self._received)
+        report = Report()
+        checkpointed = WorkCheckpointed(
+            task_id=self._task_id,
+            token=report,
+            value=wire_value(value),
+            received=received,
+            resumption=self._resumption,
+        )
+        self._tell(checkpointed)
+        await report.wait(self._loop)
+        self._received = [ask for ask in self._received if ask not in received]
 
     async def update(
         self,
@@ -157,6 +205,7 @@ class TaskContext:
             status_message=status_message,
             ttl_ms=ttl_ms,
             poll_interval_ms=poll_interval_ms,
+            resumption=self._resumption,
         )
         self._tell(progressed)
         await report.wait(self._loop)
@@ -177,9 +226,17 @@ class TaskContext:
         question = self._questions[ask] = _Question(tuple(copied), self._loop.event())
         report = Report()
         try:
-            self._tell(WorkAskedInput(task_id=self._task_id, token=report, ask=ask, requests=copied))
+            asked = WorkAskedInput(
+                task_id=self._task_id,
+                token=report,
+                ask=ask,
+                requests=copied,
+                resumption=self._resumption,
+            )
+            self._tell(asked)
             await report.wait(self._loop)
             await question.answered.wait()
+            self._received.append(ask)
             return question.in_order()
         except ReportRejected:
             raise
@@ -192,7 +249,10 @@ class TaskContext:
 
     def _withdraw(self, ask: str) -> None:
         if not self._record_gone and not self._ended:
-            self._feed(WorkWithdrewInput(task_id=self._task_id, token=Report(), ask=ask))
+            withdrew = WorkWithdrewInput(
+                task_id=self._task_id, token=Report(), ask=ask, resumption=self._resumption
+            )
+            self._feed(withdrew)
 
     def _tell(self, report: WorkInput) -> None:
         if self._ended:
@@ -209,7 +269,7 @@ class TaskContext:
                 question.take(answer.name, Answer(wire_value(answer.response)))
 
     def told_to_stop(self, *, record_gone: bool) -> None:
-        """Note the cancellation; ``record_gone``: the task has ended without this work."""
+        """Note the cancellation; ``record_gone``: the task has ended, or goes on, without this work."""
         self._record_gone = self._record_gone or record_gone
         self._stop.set()
 

@@ -31,6 +31,7 @@ class Tool:
         *,
         name: str,
         task: str,
+        resumable: bool,
         definition: Mapping[str, Any],
         input_schema: Mapping[str, Any] | None,
         output_schema: Mapping[str, Any] | None,
@@ -51,7 +52,7 @@ class Tool:
         }
         given = {field: value for field, value in {**shown, **definition}.items() if value is not None}
         self.declaration = ToolDeclaration(
-            name=name, definition=wire_value(given), task=_support(task, owner)
+            name=name, definition=wire_value(given), task=_support(task, owner), resumable=resumable
         )
         """The tool as an engine knows it."""
 

@@ -16,7 +16,7 @@ from mcp_tasks_adapters.client.client import Client
 from mcp_tasks_adapters.client.driver import ClientDriver, Transport
 from mcp_tasks_adapters.client.http import ConnectionLimits, HttpTransport
 from mcp_tasks_adapters.client.options import HttpOptions, Options, StdioOptions, requester_settings
-from mcp_tasks_adapters.clock import unix_ms
+from mcp_tasks_adapters.clock import SteadyClock
 from mcp_tasks_adapters.http_exchange import HttpAddress
 from mcp_tasks_adapters.stdio_client import StdioTransport
 from mcp_tasks_adapters.trio_h11.loop import TrioLoop
@@ -107,8 +107,9 @@ async def _client_of(
     """Run a client for the length of the block. An exception of the block stays as it is, in no group."""
     raised: BaseException | None = None
     async with trio.open_nursery() as nursery:
+        loop = _Loop(nursery, SteadyClock().now_ms)
         try:
-            async with _running(_Loop(nursery, unix_ms), transport_on, settings, options) as client:
+            async with _running(loop, transport_on, settings, options) as client:
                 yield client
         except BaseException as error:
             raised = error
@@ -133,6 +134,7 @@ async def _running(
         transport=transport,
         answer=options.get("answer"),
         on_trace=options.get("on_trace"),
+        era=options.get("era"),
     )
     loop.start(driver.wake)
     await transport.open()
@@ -239,4 +241,4 @@ def _as_os_errors() -> Iterator[None]:
     try:
         yield
     except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-        raise ConnectionError(str(error.__cause__ or error) or type(error).__name__) from None
+        raise ConnectionError(str(error.__cause__ or error) or type(error).__name__) from error

@@ -50,7 +50,7 @@ async def serve_http(
     are being answered ``Limits.shutdown_grace_ms``. Then connections are closed and workers cancelled, and
     when this returns nothing of it is left. Raises ``OSError`` when it cannot listen.
     """
-    policy = endpoint_policy(path, allowed_hosts, allowed_origins)
+    policy = endpoint_policy(path, allowed_hosts, allowed_origins, sessions=server.serves_sessions)
     async with (
         _listening(host, port) as listeners,
         told_when_cancelled() as cancelled,

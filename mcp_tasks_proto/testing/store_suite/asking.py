@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from attrs import frozen
 
-from mcp_tasks_proto.effects import Delete, FindExpired, Load, Quota, Save
+from mcp_tasks_proto.effects import Delete, FindExpired, ListTasks, Load, Quota, Save
 from mcp_tasks_proto.inputs import (
     ExpiredFound,
     Loaded,
@@ -17,6 +17,7 @@ from mcp_tasks_proto.inputs import (
     Saved,
     SaveRefused,
     StoreInput,
+    TasksListed,
     WorkLost,
 )
 from mcp_tasks_proto.records import TaskRecord
@@ -24,7 +25,7 @@ from mcp_tasks_proto.testing.store import DictStore
 
 __all__ = ["Ask", "Asker", "BrokenPromise", "Check", "News", "Nodes", "StoreEffect", "compare", "expect"]
 
-StoreEffect = Load | Save | Delete | FindExpired
+StoreEffect = Load | Save | Delete | FindExpired | ListTasks
 
 Ask = Callable[[Sequence[StoreEffect]], Sequence[StoreInput]]
 """Put these effects to the store, all before its first answer, and return the answers in the same order."""
@@ -135,6 +136,16 @@ class Asker:
             got = [record.task_id for record in answer.records], answer.next_expiry_ms
         expect(self.promise, (list(found), next_expiry_ms), got)
 
+    def list_tasks(
+        self, principal: str, after: str | None, limit: int, found: Sequence[TaskRecord], *, more: bool
+    ) -> None:
+        """List these records, in this order."""
+        answer = self.one(ListTasks(principal=principal, after=after, limit=limit, token="list"))
+        got: object = answer
+        if isinstance(answer, TasksListed):
+            got = [*answer.records], answer.more
+        expect(self.promise, ([*found], more), got)
+
 
 def compare(ask: Ask, effects: Sequence[StoreEffect]) -> None:
     """Put ``effects`` to a store, one after another; its answers must be those of a :class:`DictStore`.
@@ -151,8 +162,14 @@ def compare(ask: Ask, effects: Sequence[StoreEffect]) -> None:
             expect(f"Effect {number}: what is found is there.", set(), set(said) - kept)
             expect(f"Effect {number}: each is found once.", len(set(said)), len(said))
             expect(f"Effect {number}: {effect!r}", _expiries(wanted), _expiries(got))
+        elif isinstance(wanted, TasksListed) and isinstance(got, TasksListed):
+            expect(f"Effect {number}: {effect!r}", _listed(wanted), _listed(got))
         else:
             expect(f"Effect {number}: {effect!r}", wanted, got)
+
+
+def _listed(answer: TasksListed) -> tuple[list[TaskRecord], bool]:
+    return [*answer.records], answer.more
 
 
 def _expiries(answer: ExpiredFound) -> tuple[list[int | None], int | None]:

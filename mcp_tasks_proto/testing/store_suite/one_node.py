@@ -336,6 +336,62 @@ def a_changed_lifetime_counts(store: Asker) -> None:
     store.find(NOW + 2000, 10, ["b"], None)
 
 
+# -- lists of a principal's tasks -----------------------------------------------------------------------
+
+
+def _owned(task_id: str, principal: str | None = "ann", **changes: Any) -> TaskRecord:
+    return record_of(task_id, principal=principal, **changes)
+
+
+@_check
+def only_the_principals_own_are_listed(store: Asker) -> None:
+    """Rule 13: records of one principal, compared exactly, and never of nobody."""
+    for task_id, principal in (("a", "ann"), ("b", None), ("c", "Ann"), ("d", ""), ("e", "ann")):
+        store.save(_owned(task_id, principal))
+    store.list_tasks("ann", None, 10, [_owned("a"), _owned("e")], more=False)
+    store.list_tasks("Ann", None, 10, [_owned("c", "Ann")], more=False)
+    store.list_tasks("", None, 10, [_owned("d", "")], more=False)
+    store.list_tasks("None", None, 10, [], more=False)
+    store.list_tasks("zoe", None, 10, [], more=False)
+
+
+@_check
+def a_list_comes_in_pages(store: Asker) -> None:
+    """Rule 13: in order of the ids, each once, whether there are more or not."""
+    records = [_owned(task_id) for task_id in ("-3", "A", "B", "Z", "_", "a", "b", "~")]
+    for record in [*records[4:], *records[:4]]:
+        store.save(record)
+    store.list_tasks("ann", None, 8, records, more=False)
+    store.list_tasks("ann", None, 7, records[:7], more=True)
+    for start in range(0, 8, 3):
+        after = records[start - 1].task_id if start else None
+        store.list_tasks("ann", after, 3, records[start : start + 3], more=start + 3 < 8)
+    store.list_tasks("ann", "~", 3, [], more=False)
+
+
+@_check
+def a_page_begins_after_what_is_gone(store: Asker) -> None:
+    """Rule 13: the id that a page begins after need not exist."""
+    for task_id in ("a", "c", "e"):
+        store.save(_owned(task_id))
+    store.list_tasks("ann", "b", 1, [_owned("c")], more=True)
+    store.delete("c", 1)
+    store.list_tasks("ann", "c", 1, [_owned("e")], more=False)
+    store.delete("a", 1)
+    store.delete("e", 1)
+    store.list_tasks("ann", None, 1, [], more=False)
+
+
+@_check
+def a_list_shows_records_as_they_are_now(store: Asker) -> None:
+    """Rule 13: as they were saved last, ended and expired ones included."""
+    second = _owned("a", version=2, status=Status.COMPLETED, arguments=None, result={"content": []})
+    store.save(_owned("a"))
+    store.save(_owned("b", ttl_ms=1))
+    store.save(second, 1)
+    store.list_tasks("ann", None, 10, [second, _owned("b", ttl_ms=1)], more=False)
+
+
 STORE_CHECKS: Final[Sequence[Check[Ask]]] = (
     unknown_records_load_as_none,
     records_come_back_equal,
@@ -361,5 +417,9 @@ STORE_CHECKS: Final[Sequence[Check[Ask]]] = (
     what_is_found_says_when_it_expired,
     some_never_expire,
     a_changed_lifetime_counts,
+    only_the_principals_own_are_listed,
+    a_list_comes_in_pages,
+    a_page_begins_after_what_is_gone,
+    a_list_shows_records_as_they_are_now,
 )
 """What every store promises; each check wants an empty one."""

@@ -16,8 +16,10 @@ capabilities are left out.
 ``send 6 acknowledged T U tools``               a stream's first message
 ``send 6 T completed made +0 result "done"``    a notification with a view
 ``start tool 1 render {}, may become a task``   ``as alice``, ``state`` and answers follow where there are any
+``resume work T run 1 render {} from {"at": 2}``  the tool is to run again, from what was saved; ``as alice``
+                                                and so on follow
 ``deliver T first.confirm=accept``              an answer to what was asked in the question ``first``
-``tell T to stop: requested``                   or ``expired``, or ``ended``
+``tell T to stop: requested``                   or ``expired``, ``ended``, ``taken over``
 ``accept T completes``                          the report is durable, or was too late to matter
 ``save T 1 -> 2 working``                       or ``save T new working``
 ==============================================  ==============================================================
@@ -42,6 +44,7 @@ from mcp_tasks_proto.effects import (
     RejectReport,
     Reply,
     RequestCancel,
+    ResumeWork,
     Save,
     Send,
     StartTool,
@@ -158,6 +161,14 @@ class Teller:
     def _start_work(self, start: StartWork) -> str:
         return f"start work {task_name(start.task_id)}"
 
+    def _resume_work(self, resume: ResumeWork) -> str:
+        return _joined(
+            f"resume work {task_name(resume.task_id)} run {resume.resumption} {resume.tool}",
+            tell_json(resume.arguments),
+            "" if resume.checkpoint is None else f"from {tell_json(resume.checkpoint)}",
+            _given(resume.principal, resume.answers, resume.state),
+        )
+
     def _deliver(self, deliver: DeliverInput) -> str:
         answers = (
             f"{one.ask}.{one.name}={_answer(one.response)}"
@@ -199,6 +210,7 @@ _TELL: Final[Mapping[type, Callable[[Teller, Any], str]]] = {
     Forward: Teller._forward,
     StopCall: Teller._stop_call,
     StartWork: Teller._start_work,
+    ResumeWork: Teller._resume_work,
     DeliverInput: Teller._deliver,
     RequestCancel: Teller._cancel,
     AcceptReport: Teller._accept,

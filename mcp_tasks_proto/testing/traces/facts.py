@@ -24,11 +24,22 @@
 ``worker``
     ``T says "text"`` with ``ttl`` and ``poll`` as above, ``T asks first confirm size={…}`` where ``first``
     names the question, ``T withdraws first``, ``T completes "text"``, ``T completes {…}``,
-    ``T fails -32603 "text"``, ``T stops``.
+    ``T fails -32603 "text"``, ``T stops``, ``T saves {…} after first`` where the checkpoint stands for the
+    answers to the question ``first``. After the task, ``run 1`` says that it is the first run resumed.
 
 ``store``
     ``does it``, the oldest thing that it was asked; or ``fails``. Only where the server ``shows store``;
     elsewhere a store answers at once, and nothing is said of it.
+
+    Or what it tells by itself: ``tells T``, how the task stands now; ``loses T of A``, the work that ran on
+    the node ``A``, which is gone.
+
+``node``
+    Other processes over the same store, of which only this is told: ``B takes T``, whose node is gone.
+
+``process``
+    ``B begins``, in place of the one before, which has ended without a word. ``server node A`` names the
+    first.
 
 ``clock``
     ``wakes`` the engine, which must have asked for it by then.
@@ -59,6 +70,7 @@ from mcp_tasks_proto.inputs import (
     StreamReady,
     TtlChanged,
     WorkAskedInput,
+    WorkCheckpointed,
     WorkCompleted,
     WorkFailed,
     WorkProgressed,
@@ -147,22 +159,32 @@ class Facts:
     # -- workers -----------------------------------------------------------------------------------
 
     def _worker(self, words: Words) -> Input:
-        name, verb = words.word("the task"), words.word("what the worker does")
-        task, token = task_id(name), f"{name} {verb}"
+        name = words.word("the task")
+        run = words.integer("the number of the run") if words.follows("run") else 0
+        verb = words.word("what the worker does")
+        who: dict[str, Any] = {
+            "task_id": task_id(name),
+            "token": f"{name} run {run} {verb}" if run else f"{name} {verb}",
+            "resumption": run,
+        }
         match verb:
             case "says":
-                return WorkProgressed(task_id=task, token=token, **changes_in(words))
+                return WorkProgressed(**who, **changes_in(words))
             case "asks":
                 ask = words.word("the name of the question")
-                return WorkAskedInput(task_id=task, token=token, ask=ask, requests=questions_in(words))
+                return WorkAskedInput(**who, ask=ask, requests=questions_in(words))
             case "withdraws":
-                return WorkWithdrewInput(task_id=task, token=token, ask=words.word("the question"))
+                return WorkWithdrewInput(**who, ask=words.word("the question"))
+            case "saves":
+                value = _value(words.any_word("the checkpoint"))
+                received = words.plain() if words.follows("after") else ()
+                return WorkCheckpointed(**who, value=value, received=received)
             case "completes":
-                return WorkCompleted(task_id=task, token=token, result=result_in(words))
+                return WorkCompleted(**who, result=result_in(words))
             case "fails":
-                return WorkFailed(task_id=task, token=token, error=error_in(words))
+                return WorkFailed(**who, error=error_in(words))
             case "stops":
-                return WorkStopped(task_id=task, token=token, **changes_in(words))
+                return WorkStopped(**who, **changes_in(words))
             case _:
                 raise TraceError(f"a worker never {verb}")
 

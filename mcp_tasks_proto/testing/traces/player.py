@@ -9,7 +9,15 @@ from attrs import define, evolve, field, fields_dict
 
 from mcp_tasks_proto.effects import Delete, FindExpired, Load, Reply, Save
 from mcp_tasks_proto.errors import LocalProtocolError
-from mcp_tasks_proto.inputs import Input, LoadFailed, SaveFailed, TimePassed
+from mcp_tasks_proto.inputs import (
+    Input,
+    LoadFailed,
+    RecordChanged,
+    RecordRemoved,
+    SaveFailed,
+    TimePassed,
+    WorkLost,
+)
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.request_state import HmacSealer
 from mcp_tasks_proto.server import ServerEngine
@@ -18,7 +26,7 @@ from mcp_tasks_proto.testing.store import DictStore
 from mcp_tasks_proto.testing.traces.effects import Teller
 from mcp_tasks_proto.testing.traces.facts import Facts
 from mcp_tasks_proto.testing.traces.proxy import ProxyStage
-from mcp_tasks_proto.testing.traces.words import LINE, START, TraceError, Words
+from mcp_tasks_proto.testing.traces.words import LINE, START, TraceError, Words, task_id
 
 __all__ = ["play"]
 
@@ -62,6 +70,7 @@ class _Stage:
     _store: DictStore = field(init=False, factory=DictStore)
     _store_is_shown: bool = field(init=False, default=False)
     _facts: Facts = field(init=False, factory=Facts)
+    _node: str | None = field(init=False, default=None)
     _engine: ServerEngine | None = field(init=False, default=None)
     _asked: list[Load | Save | Delete | FindExpired] = field(init=False, factory=list)
     _now: int = field(init=False, default=START)
@@ -81,19 +90,45 @@ class _Stage:
             words.end()
             return []
         if self._engine is None:
-            self._engine = self._begin()
+            self._engine = self._begin(self._node)
         if match["time"] is not None:
             self._move_on(START + int(match["time"]))
+        if speaker in ("node", "process"):
+            (self._take_over if speaker == "node" else self._replace)(words)
+            words.end()
+            return []
         indent = " " * match.start("words")
         return [f"{indent}> {told}" for told in self._give(self._fact(speaker, words))]
 
-    def _begin(self) -> ServerEngine:
-        """Return an engine that has looked already for what expired before the trace began."""
-        engine = ServerEngine(settings=self._settings, tools=self._tools)
-        (find,) = engine.handle(TimePassed(), now=START).effects
+    def _begin(self, node: str | None) -> ServerEngine:
+        """Return an engine that has looked already for what expired before it began."""
+        engine = ServerEngine(settings=self._settings, tools=self._tools, node=node)
+        (find,) = engine.handle(TimePassed(), now=self._now).effects
         assert isinstance(find, FindExpired)
-        engine.handle(self._store.answer(find), now=START)
+        self._deadline = engine.handle(self._store.answer(find), now=self._now).deadline
         return engine
+
+    def _replace(self, words: Words) -> None:
+        """End this process without a word; another one begins."""
+        self._asked.clear()
+        self._engine = self._begin(words.word("its name"))
+        if not words.follows("begins"):
+            raise TraceError("a process begins")
+
+    def _take_over(self, words: Words) -> None:
+        """Let another process take a task over, of which only the store tells here."""
+        deadline, name = self._deadline, words.word("its name")
+        engine = self._begin(name)
+        self._deadline = deadline
+        if not words.follows("takes"):
+            raise TraceError("another node takes a task")
+        record = self._store.records.get(task_id(words.any_word("the task")))
+        if record is None or record.node is None:
+            raise TraceError("there is no such task, or nobody runs it")
+        facts: list[Input] = [WorkLost(record.task_id, record.node)]
+        while facts:
+            effects = engine.handle(facts.pop(0), now=self._now).effects
+            facts.extend(self._store.answer(effect) for effect in effects if isinstance(effect, STORE))
 
     def _set_up(self, words: Words) -> None:
         """Read what the server is told at its making: a tool, a limit, a policy."""
@@ -102,9 +137,12 @@ class _Stage:
         what = words.word("what is set up")
         if what == "tool":
             name = words.word("its name")
-            support = words.word("whether its calls become tasks")
-            tool = ToolDeclaration(name=name, definition={"name": name}, task=TaskSupport(support))
+            support = TaskSupport(words.word("whether its calls become tasks"))
+            resumable = words.follows("resumable")
+            tool = ToolDeclaration(name=name, definition={"name": name}, task=support, resumable=resumable)
             self._tools.append(tool)
+        elif what == "node":
+            self._node = words.word("its name")
         elif what == "method":
             methods = self._settings.methods | {words.word("its name")}
             self._settings = evolve(self._settings, methods=methods)
@@ -138,6 +176,15 @@ class _Stage:
         return TimePassed()
 
     def _store_speaks(self, words: Words) -> Input:
+        if words.follows("tells"):
+            name = task_id(words.any_word("the task"))
+            record = self._store.records.get(name)
+            return RecordRemoved(name) if record is None else RecordChanged(record)
+        if words.follows("loses"):
+            name = task_id(words.any_word("the task"))
+            if not words.follows("of"):
+                raise TraceError("of is missing, and the node")
+            return WorkLost(name, words.word("the node"))
         if not self._asked:
             raise TraceError("the store was not asked anything")
         match words.word("what the store does"):

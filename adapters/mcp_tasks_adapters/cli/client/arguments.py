@@ -69,7 +69,11 @@ def _read_pair(word: str) -> tuple[str, Any]:
             f"{word!r} is no argument: write name=text or name:=json, one JSON object, @file, or - for stdin."
         )
     if name.endswith(":"):
-        return name[:-1], read_json(value, f"The argument {name[:-1]!r}")
+        name = name[:-1]
+        try:
+            return name, read_json(value, f"The argument {name!r}")
+        except InputError as error:
+            raise InputError(f"{error} A text is written {name}=text, without the colon.") from None
     return name, value
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mcp_tasks_adapters.cli.client.loops import Loop
@@ -25,12 +25,19 @@ class Asker:
     """
 
     def __init__(
-        self, loop: Loop, screen: Screen, prepared: PreparedAnswers, *, somebody_is_there: bool
+        self,
+        loop: Loop,
+        screen: Screen,
+        prepared: PreparedAnswers,
+        *,
+        somebody_is_there: bool,
+        stays_open: Callable[[], bool],
     ) -> None:
         self._loop = loop
         self._screen = screen
         self._prepared = prepared
         self._somebody_is_there = somebody_is_there
+        self._stays_open = stays_open
         self._turn = loop.lock()
 
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
@@ -53,7 +60,7 @@ class Asker:
 
     async def _converse(self, request: InputRequest) -> Mapping[str, Any]:
         talk = conversation(request.raw)
-        with self._screen.asking(request) as say:
+        with self._screen.asking(request, self._stays_open) as say:
             discard_typed()  # it was not meant for this question
             say(*talk.opening())
             try:

@@ -21,6 +21,8 @@ __all__ = ["COMMANDS"]
 EXTRAS: Final = {"h11": "cli", "trio": "trio"}
 """A package -> the extra of this distribution that brings it."""
 
+ERAS: Final = ("modern", "legacy")
+
 EXIT_CODES: Final = "\b\nExit codes:\n" + "\n".join(
     f"  {int(code):>3}  {meaning}" for code, meaning in MEANINGS.items()
 )
@@ -88,6 +90,12 @@ def _common_options() -> Sequence[click.Option]:
             ["--trace"],
             metavar="FILE",
             help="Write every message into a file, as JSON lines; headers are left out.",
+        ),
+        click.Option(
+            ["--era"],
+            type=click.Choice(ERAS),
+            help="Speak this revision of MCP only: modern is 2026-07-28, legacy 2025-11-25. By default the "
+            "server is asked.",
         ),
         click.Option(
             ["--loop"], type=click.Choice(LOOPS), default="asyncio", show_default=True, help="The event loop."

@@ -33,7 +33,7 @@ MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.TOOL_ERROR: "the tool ran and reports an error of its own",
     ExitCode.FAILED: "the call or its task failed: refused, a protocol error, or no way to reach the server",
     ExitCode.CANCELLED: "the task was cancelled",
-    ExitCode.EXPIRED: "the server does not know the task, or no longer",
+    ExitCode.EXPIRED: "the server does not know the task, or no longer; or its time passed without news",
     ExitCode.LOST: "not known here: the time ran out, or the server stopped answering; the task may go on",
     ExitCode.INTERRUPTED: "stopped by Ctrl-C; the task goes on",
     ExitCode.TERMINATED: "stopped by SIGTERM; the task goes on",

@@ -13,14 +13,20 @@ __all__ = ["kept_log"]
 
 LOGGER: Final = "mcp_tasks_adapters"
 
+LINES_KEPT: Final = 20
+"""Different ones; a server may give cause for any number of them."""
+
 
 class _Kept(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.lines: list[str] = []
+        self.lines: dict[str, int] = {}
+        """What was logged, and how often."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(self.format(record))
+        line = self.format(record)
+        if line in self.lines or len(self.lines) < LINES_KEPT:
+            self.lines[line] = self.lines.get(line, 0) + 1
 
 
 @contextmanager
@@ -33,7 +39,8 @@ def kept_log() -> Iterator[None]:
     logger.addHandler(kept)
     try:
         yield
-        for line in kept.lines:
-            click.echo(f"mcp-tasks: {line}", err=True)
+        for line, times in kept.lines.items():
+            often = "" if times == 1 else f" ({times} times)"
+            click.echo(f"mcp-tasks: {line}{often}", err=True)
     finally:
         logger.removeHandler(kept)

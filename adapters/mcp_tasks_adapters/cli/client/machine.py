@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -10,13 +11,16 @@ import click
 from rich.console import Console
 
 from mcp_tasks_adapters.cli.client.exit_codes import ExitCode, outcome_name
+from mcp_tasks_adapters.cli.client.harmless import harmless
 from mcp_tasks_adapters.cli.client.people import conversation_with
 from mcp_tasks_adapters.cli.client.progress import NoPanel, Panel, Watched
 from mcp_tasks_adapters.cli.client.screen import Remains, Say
 from mcp_tasks_adapters.cli.client.signals import StopSignal
 from mcp_tasks_adapters.client import (
     Completed,
+    Expired,
     Failed,
+    Fault,
     InputRequest,
     ObservationLost,
     Outcome,
@@ -56,8 +60,8 @@ class JsonScreen:
             _print({"event": "notification", "method": method, "params": params})
 
     @contextmanager
-    def asking(self, request: InputRequest) -> Iterator[Say]:
-        with conversation_with(self._err, request, self._stop) as say:
+    def asking(self, request: InputRequest, stays_open: Callable[[], bool]) -> Iterator[Say]:
+        with conversation_with(self._err, request, self._stop, stays_open) as say:
             yield say
 
     def answered(self, request: InputRequest, response: Mapping[str, Any], *, by: str) -> None:
@@ -93,10 +97,15 @@ def _details(outcome: Outcome) -> dict[str, Any]:
                 "error": {name: value for name, value in error.items() if value is not None},
                 "fault": fault.value,
             }
-        case ObservationLost(reason=reason):
+        case Expired(unheard=True):
+            return {"reason": "its time is over, and nothing was heard of it"}
+        case ObservationLost(reason=reason, fault=None):
             return {"reason": reason}
+        case ObservationLost(reason=reason, fault=Fault() as fault):
+            return {"reason": reason, "fault": fault.value}
     return {}
 
 
 def _print(value: Mapping[str, Any]) -> None:
-    click.echo(encode(value))
+    line = encode(value)
+    click.echo(harmless(line.decode()) if sys.stdout.isatty() else line)  # the same JSON, either way

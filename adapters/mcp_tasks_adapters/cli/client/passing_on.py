@@ -10,6 +10,8 @@ from typing import Final
 
 __all__ = ["lines_passed_on"]
 
+LINE_CHARS: Final = 10_000
+"""A longer line comes in parts."""
 LAST_WORDS_S: Final = 1.0
 """How long to wait for what somebody still writes who outlives the server."""
 
@@ -21,7 +23,7 @@ def lines_passed_on(say: Callable[[str], None]) -> Iterator[int]:
 
     def pass_on() -> None:
         with open(read_end, encoding="utf-8", errors="replace") as lines:
-            for line in lines:
+            while line := lines.readline(LINE_CHARS):
                 say(line.rstrip("\r\n"))
 
     thread = Thread(target=pass_on, daemon=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, Final
 
 import click
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mcp_tasks_adapters.cli.client.exit_codes import ExitCode
-from mcp_tasks_adapters.cli.client.harmless import harmless, one_line
+from mcp_tasks_adapters.cli.client.harmless import cut, harmless, one_line
 from mcp_tasks_adapters.cli.client.passing_on import lines_passed_on
 from mcp_tasks_adapters.cli.client.progress import LivePanel, Panel, PlainPanel, Watched, duration
 from mcp_tasks_adapters.cli.client.questions import details, headline
@@ -35,7 +36,22 @@ from mcp_tasks_proto.wire.schema import unstructure
 
 __all__ = ["PeopleScreen", "conversation_with"]
 
-UNAUTHORIZED: Final = frozenset({401, 403})
+LINES_HELD_BACK: Final = 1000
+"""While a question is on the screen; of more, the last ones are kept."""
+
+DESCRIPTION_CHARS: Final = 20_000
+"""The most that is shown of what a server says of a tool."""
+
+HINTS: Final[Mapping[int, str]] = {
+    **dict.fromkeys((401, 403), "The server wants to know who you are: --header 'Authorization: Bearer …'"),
+    **dict.fromkeys(
+        (301, 302, 303, 307, 308), "It redirects, and redirects are not followed: call where it leads to."
+    ),
+    **dict.fromkeys(
+        (404, 405), "Is that the path of its endpoint? Many servers have it at /mcp: http://HOST:PORT/mcp"
+    ),
+}
+"""What to do about an HTTP status."""
 
 
 class PeopleScreen:
@@ -53,6 +69,8 @@ class PeopleScreen:
         self._stop = stop
         self._out = out
         self._err = err
+        self._asking = False
+        self._to_say: deque[Text] = deque(maxlen=LINES_HELD_BACK)
         moves = sys.stderr.isatty() and not err.is_dumb_terminal
         self.panel: Panel = LivePanel(err) if moves else PlainPanel(err)
 
@@ -88,18 +106,22 @@ class PeopleScreen:
             self._say(Text.assemble((f"{watched.name}  ", "bold"), (f"{when:>6}  ", "dim"), _status(view)))
 
     def notification(self, watched: Watched, method: str, params: Mapping[str, Any]) -> None:
-        if method == "notifications/message":
+        if method == "notifications/message" and "data" in params:
             logged = params.get("data")
             data = logged if isinstance(logged, str) else as_json(logged).plain
-            self._say(Text.assemble((f"{one_line(str(params.get('level')))}: ", "dim"), one_line(data)))
+            level = one_line(str(params.get("level", "log")))
+            self._say(Text.assemble((f"{level}: ", "dim"), one_line(data)))
 
     @contextmanager
-    def asking(self, request: InputRequest) -> Iterator[Say]:
+    def asking(self, request: InputRequest, stays_open: Callable[[], bool]) -> Iterator[Say]:
         self.panel.pause()
+        self._asking = True
         try:
-            with conversation_with(self._err, request, self._stop) as say:
+            with conversation_with(self._err, request, self._stop, stays_open) as say:
                 yield say
         finally:
+            self._asking = False
+            self._say_what_waits()
             self.panel.resume()
 
     def answered(self, request: InputRequest, response: Mapping[str, Any], *, by: str) -> None:
@@ -138,10 +160,13 @@ class PeopleScreen:
                 self._failed(name, outcome)
             case Cancelled(view=view):
                 self._say(Text(f"{name}Cancelled.{_last_words(view)}", "yellow"))
+            case Expired(view=view, unheard=True):
+                self._error(f"{name}Its time is over, and nothing was heard of it.{_last_words(view)}")
             case Expired(view=view):
                 self._error(f"{name}The server does not know this task, or no longer.{_last_words(view)}")
             case ObservationLost(reason=reason):
                 self._error(f"{name}What became of it is not known here: {one_line(reason)}.")
+                self._hint(outcome.http_status)
         self._advise(remains)
 
     def left(self, code: ExitCode, remains: Sequence[Remains]) -> None:
@@ -166,10 +191,14 @@ class PeopleScreen:
         self._error(f"{name}Failed: {one_line(failed.message)}{code}")
         if failed.data is not None:
             self._say(Text(as_json(failed.data).plain, "red"))
-        if failed.http_status in UNAUTHORIZED:
-            self._say(Text("The server wants to know who you are: --header 'Authorization: Bearer …'"))
-        elif failed.fault is Fault.NETWORK:
+        if failed.fault is Fault.NETWORK:
             self._say(Text("Is the server running, and is that its address?"))
+        elif failed.code is None or failed.http_status in (401, 403):
+            self._hint(failed.http_status)
+
+    def _hint(self, http_status: int | None) -> None:
+        if hint := HINTS.get(http_status or 0):
+            self._say(Text(hint))
 
     def _result(self, result: Mapping[str, Any]) -> None:
         for line in result_lines(result):
@@ -190,11 +219,22 @@ class PeopleScreen:
             self._out.print(line, soft_wrap=True)
 
     def _say(self, line: Text) -> None:
-        self._err.print(line, soft_wrap=True)
+        """Say it, once no question is on the screen: there the person's own line is the last."""
+        self._to_say.append(line)
+        if not self._asking:
+            self._say_what_waits()
+
+    def _say_what_waits(self) -> None:
+        # Lines also come from the thread that reads a server's stderr.
+        with suppress(IndexError):
+            while True:
+                self._err.print(self._to_say.popleft(), soft_wrap=True)
 
 
 @contextmanager
-def conversation_with(console: Console, request: InputRequest, stop: StopSignal) -> Iterator[Say]:
+def conversation_with(
+    console: Console, request: InputRequest, stop: StopSignal, stays_open: Callable[[], bool]
+) -> Iterator[Say]:
     """Show a question, with who asks it; when the block is cancelled, say why it needs no answer now."""
 
     def say(*lines: Text | str, end: str = "\n") -> None:
@@ -210,7 +250,8 @@ def conversation_with(console: Console, request: InputRequest, stop: StopSignal)
         yield say
     except BaseException:
         withdrawn = "The question was withdrawn: it needs no answer any more."
-        say("", Text(withdrawn if stop.number is None else "The question stays open.", "yellow"))
+        open_still = stop.number is not None or stays_open()
+        say("", Text("The question stays open." if open_still else withdrawn, "yellow"))
         raise
     finally:
         console.rule(style="yellow")
@@ -240,7 +281,7 @@ def _tool_lines(tool: Mapping[str, Any]) -> Iterator[Text]:
     yield heading
     description = tool.get("description")
     if isinstance(description, str):
-        for line in harmless(description).strip().splitlines():
+        for line in harmless(cut(description, DESCRIPTION_CHARS)).strip().splitlines():
             yield Text(f"  {line}")
     schema = tool.get("inputSchema")
     properties = schema.get("properties") if isinstance(schema, Mapping) else None

@@ -19,6 +19,7 @@ from mcp_tasks_adapters.client import AnswerFunction, Client, TraceEntry
 from mcp_tasks_adapters.client.driver import TraceFunction
 from mcp_tasks_adapters.client.options import Options
 from mcp_tasks_adapters.http_exchange import HttpAddress, check_headers
+from mcp_tasks_proto.legacy.requester_messages import Era
 
 __all__ = ["Place", "read_headers", "tracing"]
 
@@ -32,34 +33,45 @@ class Place:
 
     endpoint: str
     headers: Mapping[str, str]
+    era: Era | None = None
+    """What it is to be spoken to in; ``None``: it shows."""
 
     @classmethod
-    def of(cls, endpoint: str, headers: Mapping[str, str]) -> Place:
+    def of(cls, endpoint: str, headers: Mapping[str, str], era: Era | None = None) -> Place:
         """Check where a server is said to be. Raises :class:`InputError`."""
         if endpoint.startswith(STDIO):
             if headers:
                 raise InputError("--header is for servers over HTTP.")
             if not _words(endpoint):
                 raise InputError("--stdio needs the command that starts the server.")
-            return cls(endpoint, headers)
+            return cls(endpoint, headers, era)
         try:
             HttpAddress.parse(endpoint)
         except ValueError as error:
             raise InputError(f"{endpoint!r} is no server: {error}.") from None
-        return cls(endpoint, headers)
+        return cls(endpoint, headers, era)
 
     @property
     def is_started_here(self) -> bool:
         """Whether the server lives no longer than the command that talks to it."""
         return self.endpoint.startswith(STDIO)
 
+    @property
+    def typed(self) -> str:
+        """Itself as it is named on a command line."""
+        command = self.endpoint.removeprefix(STDIO)
+        named = command if self.is_started_here else self.endpoint
+        quoted = shlex.quote(one_line(named, most=len(named)))
+        return f"--stdio {quoted}" if self.is_started_here else quoted
+
     def words(self, task_id: str) -> str:
         """Return one of its tasks as it is named on a command line."""
-        task = shlex.quote(one_line(task_id))
+        task = shlex.quote(one_line(task_id, most=len(task_id)))
         dashes = "-- " if task.startswith("--") else ""  # or it would be taken for an option
+        era = "" if self.era is None else f"--era {self.era} "
         if self.is_started_here:
-            return f"--stdio {shlex.quote(self.endpoint.removeprefix(STDIO))} {dashes}{task}"
-        return f"{dashes}{shlex.quote(self.endpoint)} {task}"
+            return f"{era}{self.typed} {dashes}{task}"
+        return f"{era}{dashes}{self.typed} {task}"
 
     def connect(
         self,
@@ -70,7 +82,9 @@ class Place:
         stderr: int | None,
     ) -> AbstractAsyncContextManager[Client]:
         """Return a client of it; ``stderr`` is for a server that is started."""
-        options = Options(answer=answer, on_trace=on_trace, name="mcp-tasks", version=_own_version())
+        options = Options(
+            answer=answer, on_trace=on_trace, era=self.era, name="mcp-tasks", version=_own_version()
+        )
         if self.is_started_here:
             return loop.connect_stdio(_words(self.endpoint), stderr=stderr, **options)
         return loop.connect(self.endpoint, headers=self.headers, **options)

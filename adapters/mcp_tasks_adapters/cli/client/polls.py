@@ -22,7 +22,7 @@ class PollTroubles:
     def take(self, entry: TraceEntry) -> None:
         """Take in one thing that happened on the wire."""
         if entry.event == "sent":
-            if entry.message["method"] == "tasks/get":
+            if entry.message is not None and entry.message.get("method") == "tasks/get":
                 self._polls[entry.request] = entry.message["params"]["taskId"]
         elif (task_id := self._polls.pop(entry.request, None)) is not None:
             self._tell(task_id, _trouble(entry))

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from rich.text import Text
 
 from mcp_tasks_adapters.cli.client.fields import ABSENT, EMPTY_TEXT, NOTHING_CHOSEN, Field, form_fields
-from mcp_tasks_adapters.cli.client.harmless import harmless, one_line
+from mcp_tasks_adapters.cli.client.harmless import cut, harmless, one_line
 from mcp_tasks_adapters.cli.client.results import as_json
 from mcp_tasks_proto.input_requests import check_requests, check_response
 
@@ -27,6 +27,11 @@ DECLINE: Final = "/decline"
 CANCEL: Final = "/cancel"
 BACK: Final = "/back"
 SKIP: Final = "/skip"
+
+MESSAGE_CHARS: Final = 20_000
+"""The most that is shown of what a server says with a question."""
+OPTIONS_SHOWN: Final = 100
+"""Of the choices of one field."""
 
 YES: Final = frozenset({"y", "yes"})
 NO: Final = frozenset({"n", "no"})
@@ -44,7 +49,7 @@ class Conversation(ABC):
 
     def opening(self) -> Lines:
         """Return what is shown first: the server's words, and the way out."""
-        message = harmless(self.request["params"]["message"])
+        message = harmless(cut(self.request["params"]["message"], MESSAGE_CHARS))
         return [*(Text(line, "bold") for line in message.splitlines()), *self._explanation()]
 
     @abstractmethod
@@ -108,7 +113,7 @@ def details(request: Mapping[str, Any]) -> Iterator[str]:
         yield harmless(request["params"]["url"])
     else:
         for field in form_fields(request):
-            choices = ", ".join(one_line(option.value) for option in field.options)
+            choices = one_line(", ".join(option.value for option in field.options))
             mark = "required" if field.required else "optional"
             yield f"{one_line(field.name)}  {mark}  {f'of {choices}' if choices else field.wanted}"
 
@@ -241,9 +246,12 @@ class _Form(Conversation):
         lines = [first]
         if field.description:
             lines.append(Text(f"  {field.description}"))
-        for number, option in enumerate(field.options, start=1):
-            value = "" if option.value == option.title else f"  {harmless(option.value)}"
-            lines.append(Text.assemble(f"  {number}) {harmless(option.title)}", (value, "dim")))
+        options = field.options
+        for number, option in enumerate(options[:OPTIONS_SHOWN], start=1):
+            value = "" if option.value == option.title else f"  {one_line(option.value)}"
+            lines.append(Text.assemble(f"  {number}) {one_line(option.title)}", (value, "dim")))
+        if len(options) > OPTIONS_SHOWN:
+            lines.append(_hint(f"  … {len(options) - OPTIONS_SHOWN} more, up to number {len(options)}"))
         lines.append(_hint(f"  ({'; '.join(self._ways_out(field))})"))
         return lines
 

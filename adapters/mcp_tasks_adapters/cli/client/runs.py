@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -25,6 +27,7 @@ from mcp_tasks_adapters.cli.client.screen import Screen
 from mcp_tasks_adapters.cli.client.session import Answering, Session, TroubleError
 from mcp_tasks_adapters.cli.client.signals import StopSignal
 from mcp_tasks_adapters.cli.client.terminal import somebody_is_there
+from mcp_tasks_proto.legacy.requester_messages import Era
 
 __all__ = ["run"]
 
@@ -53,6 +56,7 @@ class Typed:
     as_json: bool
     trace: str | None
     loop: str
+    era: Era | None
     watch: bool = False
     timeout: float | None = None
     save: str | None = None
@@ -76,7 +80,7 @@ class Typed:
 
     def place_at(self, endpoint: str) -> Place:
         """Return the server at an endpoint. Raises :class:`InputError`."""
-        return Place.of(endpoint, read_headers(self.headers))
+        return Place.of(endpoint, read_headers(self.headers), self.era)
 
     def answering(self) -> Answering:
         """Return who answers questions. Raises :class:`InputError`."""
@@ -174,11 +178,11 @@ def _call(typed: Typed) -> Plan:
 
 def _resume(typed: Typed) -> Plan:
     answering = typed.answering()
-    if len(typed.words) == 1 and typed.stdio is None:
+    if len(typed.words) == 1 and (typed.stdio is None or Path(typed.words[0]).is_file()):
         save = ReferenceFile(typed.words[0])
         reference = save.load()
         return Plan(
-            place=typed.place_at(reference["endpoint"]),
+            place=_place_of(reference, save, typed),
             job=lambda session, loop: session.resume(reference, answering, loop),
             every_view=typed.watch,
             save=save,
@@ -189,6 +193,19 @@ def _resume(typed: Typed) -> Plan:
         job=lambda session, loop: session.take_over(task_id, answering, loop),
         every_view=typed.watch,
     )
+
+
+def _place_of(reference: Mapping[str, Any], save: ReferenceFile, typed: Typed) -> Place:
+    """Return the server of a saved task. Raises :class:`InputError`: no file decides what is run."""
+    if typed.stdio is not None:
+        return typed.place_at(f"{STDIO}{typed.stdio}")
+    place = typed.place_at(reference["endpoint"])
+    if place.is_started_here:
+        raise InputError(
+            f"The server of {save.path} is one that is started here. If its command is to be run:\n"
+            f"  mcp-tasks resume {place.typed} {shlex.quote(str(save.path))}"
+        )
+    return place
 
 
 def _watch(typed: Typed) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -53,8 +53,11 @@ class Screen(Protocol):
     def notification(self, watched: Watched, method: str, params: Mapping[str, Any]) -> None:
         """The server says something on the way to its first answer."""
 
-    def asking(self, request: InputRequest) -> AbstractContextManager[Say]:
-        """Make place for a conversation with the person at the terminal, for the length of a block."""
+    def asking(self, request: InputRequest, stays_open: Callable[[], bool]) -> AbstractContextManager[Say]:
+        """Make place for a conversation with the person at the terminal, for the length of a block.
+
+        ``stays_open`` says of a block that is cancelled whether the server still waits for an answer.
+        """
 
     def answered(self, request: InputRequest, response: Mapping[str, Any], *, by: str) -> None:
         """A question was answered, by a "script", a "person", or "nobody"."""

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from attrs import define, evolve, field, frozen
 
@@ -31,6 +31,7 @@ from mcp_tasks_adapters.client import (
     Expired,
     Failed,
     NoResultError,
+    ObservationLost,
     Outcome,
     TaskView,
     TraceEntry,
@@ -42,6 +43,13 @@ from mcp_tasks_proto.input_requests import check_requests, check_response
 from mcp_tasks_proto.vocabulary import LOG_LEVEL
 
 __all__ = ["Answering", "Session", "TroubleError"]
+
+
+QUESTIONS_ANNOUNCED: Final = 100
+"""Of one task; it may ask for ever."""
+
+Show = Callable[[], None]
+"""Shows the answer to a request."""
 
 
 class TroubleError(Exception):
@@ -81,53 +89,58 @@ class Session:
     async def tools(self, loop: Loop) -> ExitCode:
         """List the tools."""
 
-        async def ask(client: Client) -> None:
-            self.screen.tools(await client.list_tools())
+        async def ask(client: Client) -> Show:
+            return partial(self.screen.tools, await client.list_tools())
 
         return await self._ask(loop, ask)
 
     async def get(self, task_id: str, loop: Loop) -> ExitCode:
         """Show how a task stands."""
 
-        async def ask(client: Client) -> None:
-            self.screen.task(await client.get_task(task_id))
+        async def ask(client: Client) -> Show:
+            return partial(self.screen.task, await client.get_task(task_id))
 
         return await self._ask(loop, ask, task_id)
 
     async def cancel(self, task_id: str, loop: Loop) -> ExitCode:
         """Tell the server that a task's result is not wanted any more."""
 
-        async def ask(client: Client) -> None:
+        async def ask(client: Client) -> Show:
             await client.cancel_task(task_id)
-            self.screen.acknowledged(
-                task_id, "The server was told. The task may take a moment to stop, or be done before it can."
-            )
+            sentence = "The server was told. The task may take a moment to stop, or be done before it can."
+            return partial(self.screen.acknowledged, task_id, sentence)
 
         return await self._ask(loop, ask, task_id)
 
     async def update(self, task_id: str, answers: Mapping[str, Any], loop: Loop) -> ExitCode:
         """Answer a task's questions. Raises :class:`InputError` for answers that do not fit them."""
 
-        async def ask(client: Client) -> None:
+        async def ask(client: Client) -> Show:
             view = await client.get_task(task_id)
             responses = _responses(answers, view.input_requests or {})
             await client.update_task(task_id, responses)
-            self.screen.acknowledged(task_id, f"The server has the answers to {_names(responses)}.")
+            sentence = f"The server has the answers to {_names(responses)}."
+            return partial(self.screen.acknowledged, task_id, sentence)
 
         return await self._ask(loop, ask, task_id)
 
     async def _ask(
-        self, loop: Loop, ask: Callable[[Client], Awaitable[None]], task_id: str | None = None
+        self, loop: Loop, ask: Callable[[Client], Awaitable[Show]], task_id: str | None = None
     ) -> ExitCode:
-        async with self._connect(loop) as client:
+        """Have something asked, and what comes of it shown, once nothing moves on the screen any more."""
+        watched = Watched(
+            name=one_line(task_id or self.place.endpoint), since_ms=unix_ms(), waiting="asking the server"
+        )
+        async with self._panel(loop), self._connect(loop) as client:
+            self.screen.panel.show(watched)
             try:
-                await ask(client)
+                show, code = await ask(client), ExitCode.COMPLETED
             except NoResultError as error:
                 outcome = error.outcome if task_id is None else _of_task(error.outcome)
-                watched = Watched(name=task_id or self.place.endpoint, since_ms=unix_ms())
-                self.screen.outcome(watched, outcome, exit_code(outcome), Remains(task_id=task_id))
-                return exit_code(outcome)
-        return ExitCode.COMPLETED
+                code = exit_code(outcome)
+                show = partial(self.screen.outcome, watched, outcome, code, Remains(task_id=task_id))
+        show()
+        return code
 
     # -- calls and tasks -----------------------------------------------------------------------------------
 
@@ -185,7 +198,7 @@ class Session:
                 watched = Watched(name=name, since_ms=unix_ms(), waiting="asking the server")
                 call = client.watch(task_id, timeout=self.timeout)
                 self._note(watched, task_id)
-                return await self._follow(watched, call, announce=True)
+                return await self._follow(watched, call, asks_here=False)
 
             codes = await loop.gather([partial(watch_one, task_id) for task_id in dict.fromkeys(task_ids)])
         return next((code for code in codes if code is not ExitCode.COMPLETED), ExitCode.COMPLETED)
@@ -201,43 +214,63 @@ class Session:
         answering: Answering,
         loop: Loop,
     ) -> ExitCode:
-        asker = Asker(loop, self.screen, answering.prepared, somebody_is_there=answering.somebody_is_there)
+        begun: list[Call] = []
+        asker = Asker(
+            loop,
+            self.screen,
+            answering.prepared,
+            somebody_is_there=answering.somebody_is_there,
+            stays_open=lambda: any(isinstance(call.outcome, ObservationLost) for call in begun),
+        )
         self._open.setdefault(watched.name, self._remains(None))
         async with self._panel(loop), self._connect(loop, answer=asker.answer) as client:
             self.screen.panel.show(watched)
-            code = await self._follow(watched, await begin(client), announce=False)
+            begun.append(await begin(client))
+            code = await self._follow(watched, begun[0], asks_here=True)
         if unused := answering.prepared.unused:
             self.screen.note(f"Nobody asked for the prepared answers to {_names(unused)}.")
         return code
 
-    async def _follow(self, watched: Watched, call: Call, *, announce: bool) -> ExitCode:
-        """Show what becomes of a call, to its end."""
+    async def _follow(self, watched: Watched, call: Call, *, asks_here: bool) -> ExitCode:
+        """Show what becomes of a call, to its end. ``asks_here``: its questions are put to who is here."""
         watched.next_poll_ms = lambda: call.next_poll_ms
         announced: set[str] = set()
         async for view in call.updates():
             watched.view = view
             self.screen.view(watched, view)
             self.screen.panel.show(watched)
-            if announce:
-                self._announce(view, announced)
+            self._announce(view, announced, (call.reference() or {}).get("keys", {}) if asks_here else {})
         outcome = await call.settle()
         self.screen.panel.drop(watched)
         self._tasks.pop(call.task_id or "", None)
-        remains = self._open.pop(watched.name)
+        remains = self._open.pop(watched.name, Remains())
         over = _is_over(call, outcome)
         code = exit_code(outcome)
         self.screen.outcome(watched, outcome, code, evolve(remains, advice=()) if over else remains)
+        if isinstance(outcome, Failed) and outcome.code == ErrorCode.INVALID_PARAMS and call.task_id is None:
+            self.screen.note(f"  Its tools, and what they take:  mcp-tasks tools {self.place.typed}")
         if over and self.save is not None:
             self._remove(self.save)
         return code
 
-    def _announce(self, view: TaskView, announced: set[str]) -> None:
-        """Say what a task asks, and how it is answered; once."""
+    def _announce(self, view: TaskView, announced: set[str], ledger: Mapping[str, Any]) -> None:
+        """Say what a task asks that is not asked here, and how it is answered; once.
+
+        ``ledger``: the keys that are, or were. What was answered is not asked again (REQ.4).
+        """
+        task = self.place.words(view.task_id)
         for key, request in (view.input_requests or {}).items():
-            if key not in announced:
-                announced.add(key)
-                self.screen.note(f"{one_line(view.task_id)} asks {one_line(key)!r}: {headline(request)}")
-                self.screen.note(f"  To answer: mcp-tasks resume {self.place.words(view.task_id)}")
+            state = ledger.get(key, {}).get("state")
+            if key in announced or len(announced) >= QUESTIONS_ANNOUNCED or state in ("shown", "answered"):
+                continue
+            announced.add(key)
+            again = "" if state is None else ", which was answered here"
+            self.screen.note(f"{one_line(view.task_id)} asks {one_line(key)!r}{again}: {headline(request)}")
+            proper = not check_requests({key: request}, from_peer=True)
+            if state is None and proper and request["method"] == "elicitation/create":
+                self.screen.note(f"  To answer: mcp-tasks resume {task}")
+            else:
+                self.screen.note(f"  To answer: mcp-tasks update {task} ANSWERS")
 
     # -- what is left --------------------------------------------------------------------------------------
 
@@ -261,9 +294,8 @@ class Session:
 
     def _poll_fared(self, task_id: str, trouble: str) -> None:
         watched = self._tasks.get(task_id)
-        if watched is not None and watched.trouble != trouble:
-            watched.trouble = trouble
-            self.screen.panel.show(watched)
+        if watched is not None:
+            watched.trouble = trouble  # the panel shows it once the next poll is planned
 
     def _notified(self, watched: Watched, method: str, params: Mapping[str, Any]) -> None:
         if method == "notifications/progress":
@@ -277,7 +309,8 @@ class Session:
         if self.place.is_started_here:
             advice = ["Its server was started by this command, and has ended with it."]
             if self.save is not None:
-                advice.append(f"If it keeps its tasks:  mcp-tasks resume {shlex.quote(str(self.save.path))}")
+                resume = f"mcp-tasks resume {self.place.typed} {shlex.quote(str(self.save.path))}"
+                advice.append(f"If it keeps its tasks:  {resume}")
             return Remains(task_id=task_id, advice=advice)
         task = self.place.words(task_id)
         how = task if self.save is None else shlex.quote(str(self.save.path))
@@ -360,7 +393,9 @@ def _is_over(call: Call, outcome: Outcome) -> bool:
     """Whether nothing more can come of it."""
     if isinstance(outcome, Failed):
         return call.task_id is None or (call.view is not None and call.view.status.terminal)
-    return isinstance(outcome, Completed | Cancelled | Expired)
+    if isinstance(outcome, Expired):
+        return not outcome.unheard
+    return isinstance(outcome, Completed | Cancelled)
 
 
 def _progress(params: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from http.client import HTTPConnection, HTTPException
 from time import monotonic, sleep
@@ -69,21 +70,33 @@ class Client:
         status, answer = self._request(method, params, headline)
         return self._judge(method, status, answer, notices)
 
-    def poll(self, task_id: str, until: str, headline: str, notices: Notices) -> Any:
+    def poll(
+        self, task_id: str, until: str, headline: str, notices: Notices, saying: str | None = None
+    ) -> Any:
         """Get the task, as often as it asks to be polled, until its status is ``until``; return that view.
 
-        ``notices`` are about that view. Raises :class:`UnexpectedError` when the task gets elsewhere.
+        ``saying`` is a pattern that its status message must match, too. ``notices`` are about that view.
+        Raises :class:`UnexpectedError` when the task gets elsewhere.
         """
         deadline = monotonic() + POLLING_S
+
+        def there(view: Any) -> bool:
+            said = saying is None or re.search(saying, view["statusMessage"]) is not None
+            return view["status"] == until and said
+
         while True:
             status, answer = self._request("tasks/get", {"taskId": task_id}, headline)
-            arrived = _holds(lambda result: result["status"] == until, answer.get("result"))
+            arrived = _holds(there, answer.get("result"))
             view = self._judge("tasks/get", status, answer, notices if arrived else STILL_WORKING)
             if arrived:
                 return view
             if monotonic() > deadline:
                 raise UnexpectedError(f"the task should have become {until} within {POLLING_S:g} s")
             sleep(view["pollIntervalMs"] / 1000)
+
+    def hang_up(self) -> None:
+        """Close the connection; the next request opens another one."""
+        self._connection.close()
 
     def _request(self, method: str, params: Mapping[str, Any], headline: str) -> tuple[int, dict[str, Any]]:
         self._requests += 1

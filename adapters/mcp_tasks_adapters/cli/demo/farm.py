@@ -37,17 +37,23 @@ PUBLISH_FORM = {
 }
 
 
-@server.tool(input_schema=RENDER_SCHEMA)
+@server.tool(input_schema=RENDER_SCHEMA, resumable=True)
 async def render(call: ToolCall) -> TaskOffer | str:
-    """Render frames of a scene, then ask where to publish them."""
+    """Render frames of a scene, then ask where to publish them.
+
+    Where the process that renders is gone, another one goes on after the last frame that was finished.
+    """
     scene, frames = call.arguments["scene"], call.arguments["frames"]
     if not call.can_create_task:
         return f"Queued {frames} frames of {scene}; a caller that declares tasks could watch them."
 
     async def run(task: TaskContext) -> dict[str, Any]:
-        for frame in range(1, frames + 1):
-            await task.update(f"Frame {frame}/{frames}")
+        finished = task.checkpointed or 0
+        resumed = f" (going on after frame {finished})" if task.resumed else ""
+        for frame in range(finished + 1, frames + 1):
+            await task.update(f"Frame {frame}/{frames}{resumed}")
             await pause(FRAME_S)
+            await task.checkpoint(frame)
         question = elicit(message=f"Where shall {scene} be published?", schema=PUBLISH_FORM)
         answers = await task.request_input({"publish": question})
         if not answers["publish"].accepted:

@@ -35,6 +35,9 @@ class Screen(Protocol):
     def response(self, status: int, message: dict[str, Any], notices: Sequence[str]) -> None:
         """Its answer came; ``notices`` are worth noticing in it."""
 
+    def event(self, what: str) -> None:
+        """Something happens that is no message."""
+
     def closing(self) -> None:
         """All went as expected, and the server has ended."""
 
@@ -78,6 +81,10 @@ class RichScreen:
         self._json(self._shortened(message, "result"))
         for notice in notices:
             self._line(Text("  ✓ ", "bold green"), Text(notice, "italic"))
+
+    def event(self, what: str) -> None:
+        self._console.print()
+        self._line(Text("⚡ ", "bold yellow"), Text(what, "bold yellow"))
 
     def closing(self) -> None:
         self._console.print()
@@ -127,6 +134,9 @@ class JsonScreen:
         self._print(
             direction="response", headline=_summary(message), status=status, message=message, notices=notices
         )
+
+    def event(self, what: str) -> None:
+        self._print(direction="none", headline=what)
 
     def closing(self) -> None:
         """Say nothing: the exit code does."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from mcp_tasks_adapters.cli.demo.client import Client, Notices
+from mcp_tasks_adapters.cli.demo.process import ServerProcess
 from mcp_tasks_adapters.cli.demo.screen import Screen
 from mcp_tasks_proto.vocabulary import MODERN_VERSION, TASKS_EXTENSION
 
 __all__ = ["tell"]
+
+FRAMES: Final = 8
 
 A_HANDLE: Final[Notices] = {
     "a handle, not a result: resultType is task": lambda task: task["resultType"] == "task",
@@ -21,12 +25,12 @@ ACKNOWLEDGED: Final[Notices] = {
 }
 
 
-def tell(client: Client, screen: Screen) -> None:
+def tell(client: Client, screen: Screen, server: ServerProcess) -> None:
     """Tell it. Raises ``UnexpectedError`` at whatever is not as it should be."""
     screen.chapter("What is served here?")
     _discover(client)
-    screen.chapter("A call becomes a task, asks a question, completes")
-    _life(client)
+    screen.chapter("A call becomes a task, outlives its server, asks a question, completes")
+    _life(client, screen, server)
     screen.chapter("A task fails: a protocol error")
     _failure(client)
     screen.chapter("A tool errs: the task completes, with isError")
@@ -49,18 +53,29 @@ def _discover(client: Client) -> None:
     )
 
 
-def _life(client: Client) -> None:
+def _life(client: Client, screen: Screen, server: ServerProcess) -> None:
     task_id = client.ask(
         "tools/call",
-        {"name": "render", "arguments": {"scene": "harbour", "frames": 3}},
-        "Render three frames; this request's capabilities declare tasks",
+        {"name": "render", "arguments": {"scene": "harbour", "frames": FRAMES}},
+        "Render eight frames; this request's capabilities declare tasks",
         A_HANDLE,
     )["taskId"]
     client.poll(
         task_id,
-        "input_required",
+        "working",
         "How does it stand?",
+        {"it is in the middle of the render": lambda view: view["status"] == "working"},
+        saying=f"Frame [2-{FRAMES}]",
+    )
+    _kill(client, screen, server)
+    client.poll(
+        task_id,
+        "input_required",
+        "The same handle, the same address: how does it stand?",
         {
+            "the new process went on where the other had got to": lambda view: (
+                re.search("going on after frame [1-9]", view["statusMessage"]) is not None
+            ),
             "the task waits for us: the status is input_required": lambda view: (
                 view["status"] == "input_required"
             ),
@@ -82,11 +97,19 @@ def _life(client: Client) -> None:
         "And now?",
         {
             "completed: the result is what the call would have returned": lambda view: (
-                view["result"]["content"][0]["text"] == "harbour: 3 frames, published on public."
+                view["result"]["content"][0]["text"] == f"harbour: {FRAMES} frames, published on public."
             ),
             "no question is left": lambda view: "inputRequests" not in view,
         },
     )
+
+
+def _kill(client: Client, screen: Screen, server: ServerProcess) -> None:
+    server.kill()
+    client.hang_up()
+    screen.event("kill -9: the server's process is gone, with all that it had in memory.")
+    server.start_again()
+    screen.event("A new process serves the same file of tasks, on the same port.")
 
 
 def _failure(client: Client) -> None:

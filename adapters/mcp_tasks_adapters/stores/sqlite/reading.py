@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, field
 
+from mcp_tasks_adapters.stores.losses import LOST_SLICE, LostWork, Rounds
+from mcp_tasks_adapters.stores.rows import Rows, owner_of, remains
 from mcp_tasks_adapters.stores.sqlite.nodes import is_gone
-from mcp_tasks_adapters.stores.sqlite.rows import Rows, remains
 from mcp_tasks_adapters.stores.sqlite.schema import connect, what_is_wrong
 from mcp_tasks_adapters.storing import News
-from mcp_tasks_proto.effects import FindExpired, Load
-from mcp_tasks_proto.inputs import ExpiredFound, Loaded, LoadFailed, RecordChanged, RecordRemoved, WorkLost
+from mcp_tasks_proto.effects import FindExpired, ListTasks, Load
+from mcp_tasks_proto.inputs import (
+    ExpiredFound,
+    Loaded,
+    LoadFailed,
+    RecordChanged,
+    RecordRemoved,
+    TasksListed,
+)
 from mcp_tasks_proto.records import TaskRecord
 
-__all__ = ["LostWork", "Reader"]
+__all__ = ["Reader"]
 
-LOST_SLICE: Final = 256
-"""How much lost work of a node is told at once."""
 CHANGES_SLICE: Final = 4096
 """How many changes are looked at at once."""
 
@@ -35,27 +41,21 @@ NEXT_EXPIRY: Final = """
     SELECT expires_at_ms FROM tasks
     WHERE expires_at_ms IS NOT NULL ORDER BY expires_at_ms, id LIMIT 1 OFFSET ?
 """
+OWNED: Final = """
+    SELECT task_id, version, record FROM tasks
+    WHERE owner = ? AND task_id > ? ORDER BY task_id LIMIT ?
+"""
 LAST_CHANGE: Final = "SELECT change FROM totals"
 CHANGED: Final = """
     SELECT change, task_id FROM tasks WHERE change > ?1 AND writer <> ?2
     UNION ALL SELECT change, task_id FROM removals WHERE change > ?1 AND writer <> ?2
     ORDER BY change LIMIT ?3
 """
+NODES: Final = "SELECT node FROM nodes"
 OTHER_NODES: Final = "SELECT node FROM nodes WHERE node <> ?"
 LOST: Final = "SELECT id, task_id FROM tasks WHERE node = ? AND id > ? ORDER BY id LIMIT ?"
 
 _log = logging.getLogger("mcp_tasks_adapters")
-
-
-@frozen
-class LostWork:
-    """What there is to tell of nodes that are gone."""
-
-    work: Sequence[WorkLost]
-    more: bool
-    """Whether there is more to tell at once."""
-    forgettable: Sequence[str]
-    """Nodes that are gone and that no task names any more."""
 
 
 @define(eq=False, kw_only=True)
@@ -74,8 +74,7 @@ class Reader:
     """The last change that was followed; ``None``: those until now are no news."""
     _data_version: int | None = field(init=False, default=None)
     """What SQLite said then. It says something else once anybody else has written."""
-    _told: dict[str, int] = field(init=False, factory=dict)
-    """Nodes that are gone, and how far their work was told, by row."""
+    _rounds: Rounds[int] = field(init=False, factory=lambda: Rounds(0))
     _trouble: str | None = field(init=False, default=None)
 
     def close(self) -> None:
@@ -103,6 +102,17 @@ class Reader:
             self._report(error)
             return LoadFailed(find.token)
         return ExpiredFound(find.token, [remains(*row) for row in found], later[0] if later else None)
+
+    def list_tasks(self, wanted: ListTasks) -> TasksListed | LoadFailed:
+        """Answer with the next tasks of one principal; there are more if one more is found."""
+        try:
+            owner, after = owner_of(wanted.principal), wanted.after or ""
+            found = self._connected().execute(OWNED, (owner, after, wanted.limit + 1)).fetchall()
+            records = [self.rows.record(*row) for row in found[: wanted.limit]]
+        except Exception as error:
+            self._report(error)
+            return LoadFailed(wanted.token)
+        return TasksListed(wanted.token, records, len(found) > wanted.limit)
 
     # -- what others did -----------------------------------------------------------------------------------
 
@@ -141,26 +151,22 @@ class Reader:
                 news.append(RecordRemoved(task_id) if record is None else RecordChanged(record))
         return news, untold
 
+    def nodes(self) -> Collection[str]:
+        """Return the names of all nodes that are known, dead ones included. Raises :class:`sqlite3.Error`."""
+        return {node for (node,) in self._connected().execute(NODES).fetchall()}
+
     def lost_work(self) -> LostWork:
         """Return what runs nowhere, as far as it was not told in this round; then a new round begins."""
-        work: list[WorkLost] = []
-        forgettable: list[str] = []
         try:
             connection = self._connected()
             nodes = [node for (node,) in connection.execute(OTHER_NODES, (self.node,)).fetchall()]
-            for node in nodes:
-                if node not in self._told and not is_gone(self.path, node):
-                    continue
-                since = self._told.pop(node, 0)
-                rows = connection.execute(LOST, (node, since, LOST_SLICE)).fetchall()
-                work.extend(WorkLost(task_id, node) for _, task_id in rows)
-                if len(rows) == LOST_SLICE:
-                    self._told[node] = rows[-1][0]
-                elif not rows and not since:
-                    forgettable.append(node)
+            gone = [node for node in nodes if self._rounds.under_way(node) or is_gone(self.path, node)]
+            return self._rounds.tell(
+                gone, lambda node, since: connection.execute(LOST, (node, since, LOST_SLICE)).fetchall()
+            )
         except Exception as error:
             self._report(error)
-        return LostWork(work, bool(self._told), forgettable)
+            return LostWork((), False, ())
 
     # -- the connection ------------------------------------------------------------------------------------
 

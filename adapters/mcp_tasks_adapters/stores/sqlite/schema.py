@@ -14,10 +14,11 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Final
 
+from mcp_tasks_adapters.stores.rows import KEY_CHECK, Rows
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_adapters.toolkit.outcomes import describe
 
-__all__ = ["STEPS", "connect", "is_locked", "prepare", "version_of", "what_is_wrong"]
+__all__ = ["STEPS", "check_keys", "connect", "is_locked", "prepare", "version_of", "what_is_wrong"]
 
 APPLICATION_ID: Final = 0x4D435054
 """``MCPT``, in the head of the file: not another program's database."""
@@ -98,6 +99,10 @@ STEPS: Sequence[Sequence[str]] = [
         # What shows whether the keys given are those that records are sealed with.
         "CREATE TABLE seals (place TEXT PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID",
     ],
+    [
+        # To list the tasks of a principal; those of nobody are never listed.
+        "CREATE INDEX tasks_by_owner ON tasks (owner, task_id) WHERE owner <> ''",
+    ],
 ]
 """How the schema came about: step ``n`` takes a file from version ``n`` to ``n + 1``. None is ever edited."""
 
@@ -147,6 +152,18 @@ def _make(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT, 0o600))
     except OSError as error:
         raise StoreError(f"{path} cannot be used: {error.strerror}.") from error
+
+
+def check_keys(path: Path, rows: Rows) -> None:
+    """See to it that the keys are those of this file, or become so if it has none yet.
+
+    Raises :class:`~mcp_tasks_adapters.storing.StoreError`, or :class:`sqlite3.Error`.
+    """
+    with closing(connect(path)) as connection:
+        found = connection.execute("SELECT sealed FROM seals WHERE place = ?", (KEY_CHECK,)).fetchone()
+        sealed = rows.check_keys(found[0] if found else None, str(path))
+        if sealed is not None:
+            connection.execute("INSERT OR REPLACE INTO seals VALUES (?, ?)", (KEY_CHECK, sealed))
 
 
 def version_of(connection: sqlite3.Connection) -> int:

@@ -1,4 +1,7 @@
-"""One transaction: requests in, outcomes out. Every request is one statement that compares and sets."""
+"""One transaction: requests in, outcomes out. Every request is one statement that compares and sets.
+
+Nobody else writes meanwhile: what a quota bounds is read once for many new tasks, and counted on from there.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from mcp_tasks_adapters.stores.sqlite.rows import Row, Rows
+from mcp_tasks_adapters.stores.rows import Row, Rows
 from mcp_tasks_adapters.stores.sqlite.schema import STEPS, version_of
 from mcp_tasks_proto.effects import Delete, Quota, Save
 from mcp_tasks_proto.inputs import SaveConflict, Saved, SaveFailed, SaveRefused
@@ -23,10 +26,7 @@ REMOVALS_KEPT: Final = 20_000
 # A new task has no number among the changes: nobody can be waiting for news of it.
 INSERT: Final = """
     INSERT INTO tasks (task_id, version, owner, node, expires_at_ms, payload_bytes, record, writer)
-    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
-    WHERE (SELECT tasks FROM totals) < ?9
-        AND coalesce((SELECT tasks FROM owners WHERE owner = ?3), 0) < ?10
-        AND (SELECT payload_bytes FROM totals) + ?6 <= ?11
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (task_id) DO NOTHING
 """
 UPDATE: Final = """
@@ -41,6 +41,8 @@ NOTE_REMOVAL: Final = "INSERT INTO removals (change, writer, task_id) VALUES (?,
 TRIM_REMOVALS: Final = "DELETE FROM removals WHERE change <= ?"
 CURRENT: Final = "SELECT version, record FROM tasks WHERE task_id = ?"
 USED: Final = "SELECT totals.tasks, coalesce(owners.tasks, 0) FROM totals LEFT JOIN owners ON owner = ?"
+TOTALS: Final = "SELECT tasks, payload_bytes FROM totals"
+OWNED: Final = "SELECT tasks FROM owners WHERE owner = ?"
 LAST_CHANGE: Final = "SELECT change FROM totals"
 NOTE_CHANGE: Final = "UPDATE totals SET change = ?"
 NOTE_WRITE: Final = "UPDATE nodes SET writes = writes + 1 WHERE writer = ?"
@@ -63,6 +65,30 @@ class Request:
 
 
 @define(eq=False)
+class _Used:
+    """What there is of that which a quota bounds."""
+
+    tasks: int
+    payload_bytes: int
+    owned: dict[str, int] = field(factory=dict)
+    """How many tasks an owner has, of those that were asked about."""
+
+    def leaves(self, quota: Quota, row: Row) -> bool:
+        """Whether there is room for a new task."""
+        return (
+            self.tasks < quota.tasks
+            and self.owned[row.owner] < quota.tasks_per_principal
+            and self.payload_bytes + row.payload_bytes <= quota.task_bytes
+        )
+
+    def add(self, row: Row) -> None:
+        """Count a new task."""
+        self.tasks += 1
+        self.owned[row.owner] += 1
+        self.payload_bytes += row.payload_bytes
+
+
+@define(eq=False)
 class Transaction:
     """A transaction that was begun on ``connection``. Whatever it raises, it has to be rolled back.
 
@@ -77,6 +103,8 @@ class Transaction:
     _last_change: int = field(init=False, default=0)
     _change: int = field(init=False, default=0)
     _removed: bool = field(init=False, default=False)
+    _used: _Used | None = field(init=False, default=None)
+    """Known while there are only new tasks."""
 
     def __attrs_post_init__(self) -> None:
         if version_of(self.connection) != len(STEPS):
@@ -105,14 +133,26 @@ class Transaction:
             return self._delete(effect)
         if row is None:
             return SaveFailed(effect.token)
-        quota = effect.quota or NO_QUOTA
-        values = (*row, self.writer, quota.tasks, quota.tasks_per_principal, quota.task_bytes)
-        if effect.expected_version is None:
-            cursor = self.connection.execute(INSERT, values)
-        else:
-            cursor = self.connection.execute(UPDATE, (*values, self._change + 1, effect.expected_version))
-            self._change += cursor.rowcount
-        return Saved(effect.token) if cursor.rowcount else self._not_saved(effect, row)
+        saved = self._create(effect, row) if effect.expected_version is None else self._update(effect, row)
+        return Saved(effect.token) if saved else self._not_saved(effect, row)
+
+    def _create(self, save: Save, row: Row) -> bool:
+        used = self._used_for(row.owner)
+        if save.quota is not None and not used.leaves(save.quota, row):
+            return False
+        if not self.connection.execute(INSERT, (*row, self.writer)).rowcount:
+            return False
+        used.add(row)
+        return True
+
+    def _update(self, save: Save, row: Row) -> bool:
+        quota = save.quota or NO_QUOTA
+        bounds = quota.tasks, quota.tasks_per_principal, quota.task_bytes
+        values = (*row, self.writer, *bounds, self._change + 1, save.expected_version)
+        updated = self.connection.execute(UPDATE, values).rowcount
+        self._change += updated
+        self._used = None
+        return bool(updated)
 
     def _delete(self, delete: Delete) -> Outcome:
         cursor = self.connection.execute(DELETE, (delete.task_id, delete.expected_version))
@@ -120,8 +160,18 @@ class Transaction:
             return self._conflict(delete, delete.task_id, self._current(delete.task_id))
         self._change += 1
         self._removed = True
+        self._used = None
         self.connection.execute(NOTE_REMOVAL, (self._change, self.writer, delete.task_id))
         return Saved(delete.token)
+
+    def _used_for(self, owner: str) -> _Used:
+        """Return what there is now, of this owner too."""
+        if self._used is None:
+            self._used = _Used(*self.connection.execute(TOTALS).fetchone())
+        if owner not in self._used.owned:
+            found = self.connection.execute(OWNED, (owner,)).fetchone()
+            self._used.owned[owner] = found[0] if found else 0
+        return self._used
 
     # -- why not -------------------------------------------------------------------------------------------
 

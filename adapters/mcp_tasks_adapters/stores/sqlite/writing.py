@@ -21,7 +21,7 @@ from typing import Final
 
 from attrs import define, field
 
-from mcp_tasks_adapters.stores.sqlite.rows import Rows
+from mcp_tasks_adapters.stores.rows import Rows
 from mcp_tasks_adapters.stores.sqlite.schema import connect, is_locked, what_is_wrong
 from mcp_tasks_adapters.stores.sqlite.transaction import FencedError, Outcome, Request, Transaction
 from mcp_tasks_proto.effects import Delete, Save

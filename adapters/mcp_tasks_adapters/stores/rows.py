@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from mcp_tasks_adapters.stores.sealing import RecordKeys, UnsealError
-from mcp_tasks_adapters.stores.sqlite.schema import connect
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.wire.schema import record_from_json, record_to_json
 
-__all__ = ["Row", "Rows", "remains"]
+__all__ = ["KEY_CHECK", "Row", "Rows", "owner_of", "remains"]
 
 LAST_MS: Final = 2**63 - 1
 """The latest expiry that a column can hold."""
 KEY_CHECK: Final = "key check"
+"""The place of the seal that shows whether the keys given are those of the store."""
 
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+# What contains itself is found out by its depth; keeping track of every container would cost more.
+_encode = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
+).encode
 
 
 class Row(NamedTuple):
@@ -41,7 +43,7 @@ class Rows:
         self._keys = keys
 
     def row(self, record: TaskRecord) -> Row:
-        """Return a record as a row. Raises ``ValueError`` when it is not JSON."""
+        """Return a record as a row. Raises ``ValueError``, ``TypeError`` or ``RecursionError``: not JSON."""
         text: str | bytes = _encode(record_to_json(record))
         if self._keys is not None:
             text = self._keys.seal(str(text), _place(record.task_id, record.version))
@@ -49,7 +51,7 @@ class Rows:
         return Row(
             task_id=record.task_id,
             version=record.version,
-            owner="" if record.principal is None else f"={record.principal}",
+            owner=owner_of(record.principal),
             node=record.node,
             expires_at_ms=None if expires_at_ms is None else min(expires_at_ms, LAST_MS),
             payload_bytes=record.payload_bytes,
@@ -64,30 +66,29 @@ class Rows:
             stored = self._keys.unseal(stored, _place(task_id, version))
         return record_from_json(json.loads(stored))
 
-    def check_keys(self, path: Path) -> None:
-        """See to it that the keys are those of this file, or become so if it has none yet.
+    def check_keys(self, found: bytes | None, where: str) -> bytes | None:
+        """See to it that the keys are those of this store, or become so if it has none yet.
 
-        Raises :class:`~mcp_tasks_adapters.storing.StoreError`, or :class:`sqlite3.Error`.
+        ``found`` is the seal that it keeps at :data:`KEY_CHECK`; return the one to keep, under the
+        first key, so that the next one who opens it must have that. ``None``: keep what is there. Raises
+        :class:`~mcp_tasks_adapters.storing.StoreError`.
         """
-        connection = connect(path)
-        try:
-            found = connection.execute("SELECT sealed FROM seals WHERE place = ?", (KEY_CHECK,)).fetchone()
-            if found is not None:
-                self._check(found[0], path)
-            if self._keys is not None:
-                # Under the first key, so that the next one who opens it must have that.
-                sealed = self._keys.seal("", KEY_CHECK)
-                connection.execute("INSERT OR REPLACE INTO seals VALUES (?, ?)", (KEY_CHECK, sealed))
-        finally:
-            connection.close()
+        if found is not None:
+            self._check(found, where)
+        return None if self._keys is None else self._keys.seal("", KEY_CHECK)
 
-    def _check(self, sealed: bytes, path: Path) -> None:
+    def _check(self, sealed: bytes, where: str) -> None:
         if self._keys is None:
-            raise StoreError(f"The records in {path} are sealed, and no keys were given.")
+            raise StoreError(f"The records in {where} are sealed, and no keys were given.")
         try:
             self._keys.unseal(sealed, KEY_CHECK)
         except UnsealError:
-            raise StoreError(f"The records in {path} are sealed under a key that was not given.") from None
+            raise StoreError(f"The records in {where} are sealed under a key that was not given.") from None
+
+
+def owner_of(principal: str | None) -> str:
+    """Return a principal as its column has it: having none is a principal too, and not the empty one."""
+    return "" if principal is None else f"={principal}"
 
 
 def remains(task_id: str, version: int, owner: str, expires_at_ms: int) -> TaskRecord:

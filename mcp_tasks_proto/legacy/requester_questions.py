@@ -1,0 +1,87 @@
+"""Questions of a legacy server on their way to a person: requests of its own, and whom an answer goes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+from attrs import define
+
+from mcp_tasks_proto.errors import LocalProtocolError
+from mcp_tasks_proto.wire.jsonrpc import encode
+
+__all__ = ["EMPTY_ANSWERS", "QUESTIONS", "Question", "fingerprint", "kind_of"]
+
+QUESTIONS: Final = frozenset({"elicitation/create", "sampling/createMessage", "roots/list"})
+"""What a server may ask of a client's people and programs."""
+
+EMPTY_ANSWERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "elicitation/create": {"action": "cancel"},
+    "sampling/createMessage": {
+        "role": "assistant",
+        "content": {"type": "text", "text": ""},
+        "model": "none",
+    },
+    "roots/list": {"roots": []},
+}
+"""What ends a question that is moot within this side; it is never sent."""
+
+Delivered = Callable[[bool], None]
+Reply = Callable[[Mapping[str, Any], Delivered], None]
+
+
+@define(eq=False, kw_only=True)
+class Question:
+    """One question. What it asks does not change; whom it is answered to may."""
+
+    request: Mapping[str, Any]
+    """As an input request: ``method`` and ``params``."""
+    message_id: str | int
+    """What the server calls its request."""
+    reply: Reply
+    """Takes the answer to the server, and says whether it has got there."""
+    drop: Callable[[], None] | None = None
+    """Is called when nobody here will answer it any more."""
+    response: Mapping[str, Any] | None = None
+    """The answer, once it was given."""
+    delivered: bool = False
+    """Whether the server has it."""
+    over: bool = False
+    """Whether the server no longer waits for it."""
+    lost: bool = False
+    """Whether its stream has ended: the server may ask it again, or still wait."""
+    confirmed: bool = False
+    """Whether its task was seen to wait for input since it came."""
+
+    @property
+    def outstanding(self) -> bool:
+        """Whether somebody is still to be asked, or to be heard."""
+        return self.response is None and not self.over
+
+    @property
+    def expects_answer(self) -> bool:
+        """Whether the server is still to get its answer."""
+        return not self.delivered and not self.over
+
+    def is_same_as(self, other: Question) -> bool:
+        """Whether another question that asks the same is this one, asked again."""
+        return not self.over and (self.lost or self.message_id == other.message_id)
+
+    def abandon(self) -> None:
+        """Nobody here will answer it any more."""
+        if self.outstanding and self.drop is not None:
+            self.drop()
+
+
+def kind_of(request: Mapping[str, Any]) -> str:
+    """Return what a question is, in a word: for its key."""
+    return str(request["method"]).partition("/")[0]
+
+
+def fingerprint(request: Mapping[str, Any]) -> str:
+    """Return what tells a question from others, and is the same in another process (REQ.4)."""
+    try:
+        return sha256(encode(request)).hexdigest()[:8]
+    except LocalProtocolError:
+        return "0"  # a host's parser may take more than JSON

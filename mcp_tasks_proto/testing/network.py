@@ -1,0 +1,322 @@
+"""Several server engines over one store, in virtual time: processes that crash, fall asleep and come back.
+
+What goes wrong is data: each effect of any engine takes the next :class:`Fate`, and when there are none left
+all is well. So a process can end between any two effects, before or after the last one was carried out, and
+the same story comes again. A process that has ended, or sleeps for longer than its lease, is taken for gone:
+the others hear of the work that it leaves (``WorkLost``), again and again. One that wakes up after that is
+there again under its old name, with workers that others may have succeeded, and nothing stops it from
+writing: that it does no harm is the engines' part.
+
+For every process that ends another one begins, under a name of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from enum import Enum
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
+
+from attrs import define, field, frozen
+
+from mcp_tasks_proto.effects import Delete, Effect, FindExpired, Load, Reply, Save, Send
+from mcp_tasks_proto.inputs import (
+    Input,
+    LoadFailed,
+    MessageReceived,
+    RecordChanged,
+    RecordRemoved,
+    Saved,
+    SaveFailed,
+    StreamReady,
+    TimePassed,
+    WorkLost,
+)
+from mcp_tasks_proto.records import TaskRecord
+from mcp_tasks_proto.server import ServerEngine
+from mcp_tasks_proto.testing.messages import request
+from mcp_tasks_proto.testing.store import DictStore
+
+__all__ = ["Crash", "Fate", "Network"]
+
+
+class Crash(Enum):
+    """Whether a process ends at one of its effects."""
+
+    NEVER = "never"
+    BEFORE = "before"
+    """It never comes to that effect, nor to those after it."""
+    AFTER = "after"
+    """The effect is carried out, or on its way; its outcome finds nobody."""
+
+
+@frozen(kw_only=True)
+class Fate:
+    """What becomes of one effect."""
+
+    delay_ms: int = 1
+    """How long it is on its way, and how long what comes of it is on its way back."""
+    crash: Crash = Crash.NEVER
+    fails: bool = False
+    """Whether the store cannot do it (for what is asked of a store)."""
+    sleep_ms: int = 0
+    """How long the process hears nothing after it."""
+
+
+CALM = Fate()
+
+
+@define(eq=False)
+class _Node:
+    engine: ServerEngine
+    deadline: int | None = None
+    asleep_since: int = 0
+    awake_at: int = 0
+
+
+@frozen
+class _Exchange:
+    node: str
+    answered: Callable[[dict[str, Any] | None], None]
+    heard: Callable[[dict[str, Any]], None]
+
+
+def _unheard(_: dict[str, Any]) -> None:
+    """A message that nobody listens to."""
+
+
+@define(eq=False, kw_only=True)
+class Network:
+    """Runs all of it until a time.
+
+    ``make_engine`` makes the engine of the process with a name. ``work`` is every process's tools and
+    workers: what comes of an effect there, each thing after so many milliseconds.
+    """
+
+    make_engine: Callable[[str], ServerEngine]
+    work: Callable[[str, Effect], Iterable[tuple[int, Input]]]
+    size: int = 2
+    """How many processes there are."""
+    fates: Iterable[Fate] = ()
+    lease_ms: int = 2_000
+    """After so much silence a process is taken for gone."""
+    restart_ms: int = 500
+    """From the end of a process to the beginning of the next."""
+    now: int = 1_700_000_000_000
+    store: DictStore = field(init=False, factory=DictStore)
+    history: list[TaskRecord] = field(init=False, factory=list)
+    """Everything that was ever written, in order."""
+    taken_for_gone: set[str] = field(init=False, factory=set)
+    """Who ever was, rightly or not."""
+    _gone: set[str] = field(init=False, factory=set)
+    """Who is at present."""
+    _fates: Iterator[Fate] = field(init=False)
+    _nodes: dict[str, _Node] = field(init=False, factory=dict)
+    _ended: dict[str, int] = field(init=False, factory=dict)
+    """When each process ended that is not known to be gone yet."""
+    _names: Iterator[str] = field(init=False)
+    _agenda: list[tuple[int, int, Callable[[], None]]] = field(init=False, factory=list)
+    _order: count[int] = field(init=False, factory=count)
+    _exchanges: dict[Hashable, _Exchange] = field(init=False, factory=dict)
+    _numbers: count[int] = field(init=False, factory=lambda: count(1))
+
+    def __attrs_post_init__(self) -> None:
+        self._fates = iter(self.fates)
+        self._names = (f"node-{number}" for number in count(1))
+        for _ in range(self.size):
+            self._begin()
+        self._after(self.lease_ms, self._look_around)
+
+    # -- for tests -----------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> list[str]:
+        """The processes there are, oldest first; those that sleep are among them."""
+        return list(self._nodes)
+
+    def ask(
+        self,
+        node: str,
+        method: str,
+        params: Mapping[str, Any],
+        answered: Callable[[dict[str, Any] | None], None],
+        heard: Callable[[dict[str, Any]], None] = _unheard,
+        **facts: Any,
+    ) -> None:
+        """Send a request to a process. ``answered`` is called with the reply, or ``None`` if there is none.
+
+        ``heard`` is called with what comes before it; ``facts`` are for
+        :func:`~mcp_tasks_proto.testing.messages.request`.
+        """
+        exchange = next(self._numbers)
+        self._exchanges[exchange] = _Exchange(node, answered, heard)
+        message = request(method, params, id=exchange, **facts)
+        self._after(1, partial(self._ask, node, MessageReceived(exchange=exchange, message=message)))
+
+    def later(self, milliseconds: int, act: Callable[[], None]) -> None:
+        """Do something after a while."""
+        self._after(milliseconds, act)
+
+    def crash(self, node: str) -> None:
+        """End a process. Who waits for an answer of it learns that none will come."""
+        if self._nodes.pop(node, None) is None:
+            return
+        self._ended[node] = self.now
+        self._after(self.restart_ms, self._begin)
+        for number, exchange in list(self._exchanges.items()):
+            if exchange.node == node:
+                self._after(1, partial(self._break, number))
+
+    def sleep(self, node: str, milliseconds: int) -> None:
+        """Let a process hear nothing for a while; what is said to it waits."""
+        found = self._nodes[node]
+        found.asleep_since, found.awake_at = self.now, self.now + milliseconds
+
+    def run(self, milliseconds: int) -> None:
+        """Let time pass."""
+        until = self.now + milliseconds
+        while (when := self._next()) <= until:
+            self.now = max(self.now, when)
+            if self._agenda[0][0] <= self.now:
+                heappop(self._agenda)[2]()
+            else:
+                self._wake()
+        self.now = until
+
+    # -- time ----------------------------------------------------------------------------------------------
+
+    def _after(self, milliseconds: int, act: Callable[[], None]) -> None:
+        heappush(self._agenda, (self.now + milliseconds, next(self._order), act))
+
+    def _next(self) -> int:
+        """Return when something happens next. Something always does: who is gone is looked for for ever."""
+        return min([self._agenda[0][0], *(_due(node) for node in self._nodes.values())])
+
+    def _wake(self) -> None:
+        for name, node in list(self._nodes.items()):
+            if _due(node) <= self.now:
+                node.deadline = None
+                self.tell(name, TimePassed())
+
+    # -- processes -----------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        name = next(self._names)
+        self._nodes[name] = _Node(self.make_engine(name))
+        self.tell(name, TimePassed())
+
+    def tell(self, name: str, fact: Input) -> None:
+        """Hand a fact to a process's engine as soon as it is awake, and see to what comes of it."""
+        node = self._nodes.get(name)
+        if node is None:
+            return
+        if node.awake_at > self.now:
+            self._after(node.awake_at - self.now, partial(self.tell, name, fact))
+            return
+        step = node.engine.handle(fact, now=self.now)
+        node.deadline = step.deadline
+        for effect in step.effects:
+            if name in self._nodes:
+                self._see_to(name, effect)
+
+    def _see_to(self, name: str, effect: Effect) -> None:
+        fate = next(self._fates, CALM)
+        if fate.crash is Crash.BEFORE:
+            self.crash(name)
+            return
+        match effect:
+            case Load() | Save() | Delete() | FindExpired():
+                self._after(fate.delay_ms, partial(self._serve, name, effect, fate))
+            case Reply(exchange=exchange, message=message):
+                self._after(fate.delay_ms, partial(self._answer, exchange, message))
+            case Send(exchange=exchange, message=message):
+                self._after(fate.delay_ms, partial(self._hear, name, exchange, message))
+            case _:
+                for delay_ms, outcome in self.work(name, effect):
+                    self._after(delay_ms, partial(self.tell, name, outcome))
+        if fate.crash is Crash.AFTER:
+            self.crash(name)
+        elif fate.sleep_ms:
+            self.sleep(name, fate.sleep_ms)
+
+    # -- the store -----------------------------------------------------------------------------------------
+
+    def _serve(self, name: str, effect: Load | Save | Delete | FindExpired, fate: Fate) -> None:
+        """Carry out what a process asked; also one that has ended, as long as it is not known to be gone."""
+        if name in self._gone and name not in self._nodes:
+            return
+        if fate.fails:
+            failed = LoadFailed if isinstance(effect, (Load, FindExpired)) else SaveFailed
+            self._after(fate.delay_ms, partial(self.tell, name, failed(effect.token)))
+            return
+        answer = self.store.answer(effect)
+        if isinstance(answer, Saved) and isinstance(effect, Save):
+            self.history.append(effect.record)
+            self._spread(name, effect.record.task_id)
+        elif isinstance(answer, Saved) and isinstance(effect, Delete):
+            self._spread(name, effect.task_id)
+        self._after(fate.delay_ms, partial(self.tell, name, answer))
+
+    def _spread(self, writer: str, task_id: str) -> None:
+        for name in self._nodes:
+            if name != writer:
+                delay_ms = next(self._fates, CALM).delay_ms
+                self._after(delay_ms, partial(self._tell_news, name, task_id))
+
+    def _tell_news(self, name: str, task_id: str) -> None:
+        """Tell a process how a task stands now, if it is of concern there."""
+        node = self._nodes.get(name)
+        if node is not None and node.engine.concerns(task_id):
+            record = self.store.records.get(task_id)
+            self.tell(name, RecordRemoved(task_id) if record is None else RecordChanged(record))
+
+    def _look_around(self) -> None:
+        """See who is gone, and tell the others what they left; again after a while."""
+        self._after(self.lease_ms, self._look_around)
+        for name, when in list(self._ended.items()):
+            if when + self.lease_ms <= self.now:
+                self._lose(name)
+                del self._ended[name]
+        for name, node in self._nodes.items():
+            if node.awake_at <= self.now:
+                self._gone.discard(name)
+            elif node.asleep_since + self.lease_ms <= self.now:
+                self._lose(name)
+        for record in list(self.store.records.values()):
+            if record.node is not None and record.node in self._gone:
+                for name in self.nodes:
+                    if name != record.node:
+                        self.tell(name, WorkLost(record.task_id, record.node))
+
+    def _lose(self, name: str) -> None:
+        self._gone.add(name)
+        self.taken_for_gone.add(name)
+
+    # -- clients -------------------------------------------------------------------------------------------
+
+    def _ask(self, node: str, received: MessageReceived) -> None:
+        if node in self._nodes:
+            self.tell(node, received)
+        else:
+            self._break(received.exchange)
+
+    def _answer(self, number: Hashable, message: dict[str, Any] | None) -> None:
+        exchange = self._exchanges.pop(number, None)
+        if exchange is not None:
+            exchange.answered(message)
+
+    def _hear(self, name: str, number: Hashable, message: dict[str, Any]) -> None:
+        exchange = self._exchanges.get(number)
+        if exchange is not None:
+            exchange.heard(message)
+            self.tell(name, StreamReady(number))
+
+    def _break(self, number: Hashable) -> None:
+        self._answer(number, None)
+
+
+def _due(node: _Node) -> int:
+    """Return when a process wants to be woken, or can be."""
+    return 2**63 if node.deadline is None else max(node.deadline, node.awake_at)

@@ -1,0 +1,64 @@
+"""The PostgreSQL server that tests share, and what becomes of these tests where there is none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.adapters.postgres_server import PostgresServer, find_binaries
+
+REQUIRED: Final = "POSTGRES_REQUIRED"
+"""Set where tests must not go without a server, as in CI."""
+FIXTURES: Final = {"postgres", "own_postgres"}
+MISSING: Final = (
+    "There are no server programs of PostgreSQL here: install Debian's postgresql, or name the folder of "
+    "initdb and postgres in POSTGRES_BIN."
+)
+
+deselected: pytest.StashKey[int] = pytest.StashKey()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what needs a server where there can be none."""
+    needing = [item for item in items if FIXTURES & set(getattr(item, "fixturenames", ()))]
+    if not needing or find_binaries() is not None:
+        return
+    if os.environ.get(REQUIRED):
+        raise pytest.UsageError(MISSING)
+    config.stash[deselected] = len(needing)
+    config.hook.pytest_deselected(items=needing)
+    items[:] = [item for item in items if item not in needing]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what was left out."""
+    count = config.stash.get(deselected, 0)
+    if count:
+        terminalreporter.write_sep("=", "PostgreSQL was not tested", yellow=True)
+        terminalreporter.write_line(f"{count} tests were left out. {MISSING}")
+
+
+def _running() -> Iterator[PostgresServer]:
+    binaries = find_binaries()
+    assert binaries is not None, "what needs a server is not collected without"
+    server = PostgresServer(binaries)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """Run a server for the length of all tests; each makes a schema of its own in it."""
+    yield from _running()
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[PostgresServer]:
+    """Run a server that only this test may stop and start."""
+    yield from _running()

@@ -1,0 +1,282 @@
+"""Clients and servers of 2025-11-25: what is on the wire, without I/O and on both loops (LEG.2)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from mcp_tasks_adapters.client import Completed, Failed, ObservationLost, TraceEntry, accept
+from mcp_tasks_adapters.http_exchange import HttpAddress, HttpExchange
+from mcp_tasks_adapters.stdio_client import StdioDialogue
+
+from mcp_tasks_proto.legacy.requester_messages import SendLegacy, ServerAsked, StreamOpened
+from mcp_tasks_proto.limits import Limits
+from mcp_tasks_proto.requester import HttpReply, NotificationReceived, RequestFailed, ResponseReceived
+from mcp_tasks_proto.wire.jsonrpc import notification_message, request_message, result_message
+from tests.adapters.client_harness import LOOPS, Reply, ScriptedServer, run
+
+ADDRESS: Final = HttpAddress.parse("http://example.com/mcp")
+PEER: Final = Path(__file__).with_name("legacy_peer.py")
+ASKS: Final = request_message("q", "elicitation/create", {"message": "?"})
+PATIENCE_S: Final = 15.0
+
+
+@pytest.fixture(params=LOOPS)
+def loop(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+# -- HTTP without I/O ------------------------------------------------------------------------------------
+
+
+def begun(send: SendLegacy) -> tuple[HttpExchange, str, dict[str, str], bytes]:
+    """Return a connection on which this was sent, and its request line, headers and body."""
+    exchange = HttpExchange(ADDRESS, Limits())
+    head, _, body = exchange.begin(send).partition(b"\r\n\r\n")
+    line, *fields = head.decode().split("\r\n")
+    headers = {name.lower(): value for name, _, value in (field.partition(": ") for field in fields)}
+    return exchange, line, headers, body
+
+
+def posted(message: dict[str, Any] | None = None) -> HttpExchange:
+    """Return a connection on which a request was sent."""
+    message = message or request_message(1, "tools/call", {})
+    return begun(SendLegacy(request=1, message=message, version="2025-11-25", session="s"))[0]
+
+
+def events(*parts: bytes) -> bytes:
+    """Return the beginning of a response with these on its stream."""
+    return b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + b"".join(parts)
+
+
+def test_leg2_a_message_says_its_session_and_its_version_and_nothing_modern() -> None:
+    message = request_message(1, "tools/call", {"name": "a"})
+    _, line, headers, body = begun(
+        SendLegacy(request=1, message=message, version="2025-11-25", session="s-1")
+    )
+    assert line == "POST /mcp HTTP/1.1"
+    assert headers["mcp-protocol-version"] == "2025-11-25"
+    assert headers["mcp-session-id"] == "s-1"
+    assert headers["accept"] == "application/json, text/event-stream"
+    assert headers["content-type"] == "application/json"
+    assert not [name for name in headers if name in ("mcp-method", "mcp-name")]
+    assert json.loads(body) == message
+
+
+def test_leg2_the_greeting_has_neither() -> None:
+    _, _, headers, _ = begun(SendLegacy(request=1, message=request_message(1, "initialize", {})))
+    assert not [name for name in headers if name.startswith("mcp-")]
+
+
+@pytest.mark.parametrize("verb", ["GET", "DELETE"])
+def test_leg2_streams_and_farewells_have_no_body(verb: Any) -> None:
+    _, line, headers, body = begun(
+        SendLegacy(request=1, verb=verb, version="2025-11-25", session="s", last_event_id="e1")
+    )
+    assert line == f"{verb} /mcp HTTP/1.1"
+    assert (headers["last-event-id"], headers["content-length"], body) == ("e1", "0", b"")
+    assert "content-type" not in headers
+    assert (headers["accept"] == "text/event-stream") is (verb == "GET")
+
+
+def test_a_session_comes_with_the_reply() -> None:
+    exchange = posted()
+    body = json.dumps(result_message(1, {})).encode()
+    head = (
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nMcp-Session-Id: s-2\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    [fact] = exchange.receive(head.encode() + body, 0)
+    assert isinstance(fact, ResponseReceived)
+    assert fact.http == HttpReply(status=200, session="s-2")
+
+
+def test_what_is_taken_has_no_body() -> None:
+    exchange = posted(notification_message("notifications/initialized", {}))
+    [fact] = exchange.receive(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n", 0)
+    assert fact == ResponseReceived(request=1, message=None, http=HttpReply(status=202))
+
+
+def test_leg8_requests_on_a_stream_are_passed_on_each_with_an_id_of_its_own() -> None:
+    exchange = posted()
+    event = b"data: " + json.dumps(ASKS).encode() + b"\n\n"
+    facts: list[Any] = list(exchange.receive(events(event, event), 0))
+    assert [(type(fact), fact.request, fact.message) for fact in facts] == [(ServerAsked, 1, ASKS)] * 2
+    assert len({fact.new_id for fact in facts}) == 2
+    assert all(len(fact.new_id) >= 22 for fact in facts)
+
+
+def test_a_stream_that_breaks_off_says_where() -> None:
+    exchange = posted()
+    assert exchange.receive(events(b"id: e1\ndata: \n\n", b"retry: 250\nid: e2\ndata: \n\n"), 0) == []
+    [fact] = exchange.receive(b"", 0)
+    assert isinstance(fact, RequestFailed)
+    assert (fact.last_event_id, fact.retry_ms) == ("e2", 250)
+
+
+def test_a_stream_that_was_asked_for_says_that_it_is_open() -> None:
+    exchange = begun(SendLegacy(request=4, verb="GET", session="s"))[0]
+    assert exchange.receive(events(), 0) == [StreamOpened(4)]
+
+
+def test_one_without_ids_does_not() -> None:
+    exchange = posted()
+    exchange.receive(events(), 0)
+    [fact] = exchange.receive(b"", 0)
+    assert isinstance(fact, RequestFailed)
+    assert fact.last_event_id is None
+
+
+# -- stdio without I/O -----------------------------------------------------------------------------------
+
+
+def test_what_is_owed_no_response_is_over_once_it_was_written() -> None:
+    dialogue = StdioDialogue(Limits())
+    dialogue.ask(SendLegacy(request=1, message=notification_message("notifications/initialized", {})))
+    dialogue.ask(SendLegacy(request=2, message=result_message("q", {"action": "cancel"})))
+    assert dialogue.sent() == []
+    dialogue.take_output()
+    assert dialogue.sent() == [ResponseReceived(request=1, message=None)]
+    assert json.loads(dialogue.take_output())["id"] == "q"
+    assert dialogue.sent() == [ResponseReceived(request=2, message=None)]
+    assert not dialogue.has_output
+
+
+def test_nobody_is_told_that_it_is_given_up() -> None:
+    dialogue = StdioDialogue(Limits())
+    dialogue.ask(SendLegacy(request=1, message=notification_message("notifications/initialized", {})))
+    dialogue.take_output()
+    assert dialogue.drop(1) is None
+    assert not dialogue.has_output
+
+
+def test_what_was_said_in_a_session_goes_with_its_process() -> None:
+    dialogue = StdioDialogue(Limits())
+    for name in (1, 2):
+        dialogue.ask(SendLegacy(request=name, message=request_message(name, "tasks/get", {})))
+    dialogue.take_output()
+    assert dialogue.lost("it ended") == [
+        RequestFailed(1, "it ended", sent=True),
+        RequestFailed(2, "it ended", sent=False),
+    ]
+    assert not dialogue.has_output
+
+
+def test_a_request_of_the_server_s_is_passed_on() -> None:
+    [fact] = StdioDialogue(Limits()).receive(json.dumps(ASKS).encode() + b"\n")
+    assert isinstance(fact, ServerAsked)
+    assert (fact.request, fact.message) == (0, ASKS)
+
+
+def test_tools_that_change_are_everybody_s() -> None:
+    note = notification_message("notifications/tools/list_changed", {})
+    [fact] = StdioDialogue(Limits()).receive(json.dumps(note).encode() + b"\n")
+    assert fact == NotificationReceived(0, note)
+
+
+# -- on both loops -----------------------------------------------------------------------------------------
+
+
+def words(outcome: Any) -> str:
+    """Return the text of a result."""
+    assert isinstance(outcome, Completed), outcome
+    text: str = outcome.result["content"][0]["text"]
+    return text
+
+
+def test_on_stdio_the_same_calls_are_made_as_with_a_modern_server(loop: str) -> None:
+    async def scenario(on: Any) -> None:
+        entries: list[TraceEntry] = []
+        async with on.connect_stdio(
+            [sys.executable, str(PEER)],
+            answer=lambda _: accept({"name": "Ada"}),
+            on_trace=entries.append,
+        ) as client:
+            assert client.era is None
+            call = await client.call_tool("greet")
+            assert call.task_id == "t1"
+            assert words(await call.settle(PATIENCE_S)) == "Hello, Ada!"
+            assert client.era == "legacy"
+            welcome = await client.call_tool("welcome")
+            assert words(await welcome.settle(PATIENCE_S)) == "Welcome, Ada!"
+        sent = [entry.message.get("method") for entry in entries if entry.event == "sent"]
+        assert sent[:3] == ["server/discover", "initialize", "notifications/initialized"]
+
+    run(loop, scenario)
+
+
+def test_on_stdio_each_process_is_greeted(loop: str) -> None:
+    async def scenario(on: Any) -> None:
+        async with on.connect_stdio([sys.executable, str(PEER)], era="legacy", answer=naming) as client:
+            dead = await (await client.call_tool("die")).settle(PATIENCE_S)
+            assert isinstance(dead, ObservationLost)
+            welcome = await client.call_tool("welcome")
+            assert words(await welcome.settle(PATIENCE_S)) == "Welcome, Eve!"
+
+    run(loop, scenario)
+
+
+def naming(_: Any) -> Any:
+    """Answer with a name."""
+    return accept({"name": "Eve"})
+
+
+def test_a_modern_client_of_a_legacy_server_fails_and_says_why(loop: str) -> None:
+    async def scenario(on: Any) -> None:
+        async with on.connect_stdio([sys.executable, str(PEER)], era="modern") as client:
+            assert client.era == "modern"
+            failed = await (await client.call_tool("greet")).settle(PATIENCE_S)
+            assert isinstance(failed, Failed)
+
+    run(loop, scenario)
+
+
+def legacy_over_http(asked: list[Mapping[str, str]], farewells: list[Mapping[str, str]]) -> ScriptedServer:
+    """Return a server of one session that knows one tool."""
+
+    def greeted(reply: Reply) -> None:
+        told = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
+        reply.json(reply.message(told), "Mcp-Session-Id: s-1")
+
+    def listed(reply: Reply) -> None:
+        if "mcp-session-id" not in reply.asked.headers:
+            reply.http(status="400 Bad Request")
+            return
+        asked.append(reply.asked.headers)
+        reply.json({"jsonrpc": "2.0", "id": reply.asked.message["id"], "result": {"tools": []}})
+
+    def ended(reply: Reply) -> None:
+        farewells.append(reply.asked.headers)
+        reply.http()
+
+    return ScriptedServer(
+        {
+            "initialize": greeted,
+            "notifications/initialized": lambda reply: reply.http(status="202 Accepted"),
+            "tools/list": listed,
+            "DELETE": ended,
+        }
+    )
+
+
+def test_over_http_a_session_is_opened_where_a_modern_request_is_refused(loop: str) -> None:
+    asked: list[Mapping[str, str]] = []
+    farewells: list[Mapping[str, str]] = []
+    server = legacy_over_http(asked, farewells)
+
+    async def scenario(on: Any) -> None:
+        with server:
+            async with on.connect(server.url) as client:
+                assert await client.list_tools() == []
+                assert client.era == "legacy"
+
+    run(loop, scenario)
+    [headers] = asked
+    assert headers["mcp-session-id"] == "s-1"
+    assert headers["mcp-protocol-version"] == "2025-11-25"
+    assert [headers["mcp-session-id"] for headers in farewells] == ["s-1"]

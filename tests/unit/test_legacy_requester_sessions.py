@@ -1,0 +1,534 @@
+"""Sessions with a legacy server: LEG.2, and what Streamable HTTP of 2025-11-25 has beside messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_tasks_proto.legacy.requester_messages import SendLegacy, StreamOpened
+from mcp_tasks_proto.requester import (
+    Completed,
+    Failed,
+    Fault,
+    HttpReply,
+    KeepReference,
+    ObservationLost,
+    RequesterLimits,
+    RequestFailed,
+    ResponseReceived,
+    StopRequest,
+)
+from tests.unit.legacy_requester_world import (
+    CAPABILITIES,
+    initialized,
+    legacy_host,
+    legacy_task,
+    make_dual,
+    nested,
+    outcome,
+    server_of_tasks,
+)
+from tests.unit.requester_world import DONE, TASK, at_rest
+
+
+def test_leg2_the_session_and_the_version_are_in_every_message_after_the_greeting() -> None:
+    host = make_dual(era="legacy")
+    host.ask("tools/list")
+    host.reply("initialize", initialized(), http=HttpReply(status=200, session="s-9"))
+    confirmation = host.legacy("notifications/initialized")
+    assert (confirmation.version, confirmation.session) == ("2025-11-25", "s-9")
+    assert confirmation.message == {"jsonrpc": "2.0", "method": "notifications/initialized", "params": {}}
+    assert host.flight() == ["notifications/initialized"]  # nothing overtakes it
+    host.take_all()
+    request = host.legacy("tools/list")
+    assert (request.version, request.session) == ("2025-11-25", "s-9")
+    assert request.message is not None
+    assert "_meta" not in request.message["params"]
+
+
+def test_leg2_discovery_is_what_the_greeting_said() -> None:
+    host = make_dual(era="legacy")
+    call = host.ask("server/discover")
+    host.greet({**CAPABILITIES, "extensions": {"com.example/x": {}}})
+    found = outcome(host, call).result
+    assert found["supportedVersions"] == ["2025-11-25"]
+    assert found["capabilities"] == {
+        "tools": {"listChanged": True},
+        "extensions": {"com.example/x": {}, "io.modelcontextprotocol/tasks": {}},
+    }
+    assert found["serverInfo"] == {"name": "old", "version": "1"}
+    assert found["_meta"] == {"io.modelcontextprotocol/serverInfo": {"name": "old", "version": "1"}}
+    assert found["instructions"] == "Ask."
+    at_rest(host)
+
+
+@pytest.mark.parametrize("capabilities", [None, [], {}, {"tasks": {}, "extensions": 1}])
+def test_discovery_of_a_server_that_says_little(capabilities: Any) -> None:
+    host = make_dual(era="legacy")
+    call = host.ask("server/discover")
+    said = {"protocolVersion": "2025-11-25", "capabilities": capabilities}
+    host.reply("initialize", said, http=HttpReply(status=200))
+    host.take_all()
+    found = outcome(host, call).result
+    assert "tasks" not in found["capabilities"]
+    assert "serverInfo" not in found
+
+
+@pytest.mark.parametrize("version", ["2025-06-18", "2024-11-05", None, 7, "x" * 100])
+def test_another_revision_is_an_error_that_names_what_is_spoken(version: Any) -> None:
+    host = make_dual(era="legacy")
+    call = host.call()
+    host.reply("initialize", initialized(version=version))
+    failed = outcome(host, call)
+    assert failed.fault is Fault.SERVER
+    assert "2026-07-28, 2025-11-25" in failed.message
+    assert ("2025-06-18" in failed.message) is (version == "2025-06-18")
+    at_rest(host)
+
+
+def test_a_greeting_that_is_refused_fails_what_waited_for_it() -> None:
+    host = make_dual(era="legacy")
+    calls = [host.call(), host.ask("tools/list")]
+    host.refuse("initialize", -32602, "Unsupported protocol version")
+    for call in calls:
+        failed = outcome(host, call)
+        assert isinstance(failed, Failed)
+        assert "Unsupported protocol version (-32602)" in failed.message
+    at_rest(host)
+
+
+@pytest.mark.parametrize(("status", "said"), [(404, "HTTP 404"), (None, "an answer that is none")])
+def test_a_greeting_that_is_answered_with_nothing(status: int | None, said: str) -> None:
+    host = make_dual(era="legacy", http=status is not None)
+    call = host.call()
+    if status is None:
+        host.give(ResponseReceived(request=host.number_of("initialize"), message=[]))
+    else:
+        host.answer_http("initialize", status)
+    assert said in outcome(host, call).message
+
+
+def test_a_greeting_that_is_not_answered_in_time() -> None:
+    host = make_dual(era="legacy", limits=RequesterLimits(request_timeout_ms=1_000))
+    call = host.call()
+    host.advance(1_000)
+    assert isinstance(outcome(host, call), Failed)
+    at_rest(host)
+
+
+def test_a_confirmation_that_is_not_taken() -> None:
+    host = make_dual(era="legacy")
+    call = host.call()
+    host.reply("initialize", initialized(), http=HttpReply(status=200, session="s"))
+    host.answer_http("notifications/initialized", 400)
+    assert "HTTP 400" in outcome(host, call).message
+    host.call()
+    assert host.flight() == ["initialize"]
+
+
+def test_what_is_given_up_before_there_is_a_session_is_not_sent() -> None:
+    host = make_dual(era="legacy")
+    call, other = host.ask("tools/list"), host.ask("prompts/list")
+    host.cancel(call)
+    host.greet()
+    assert host.flight() == ["prompts/list"]
+    host.cancel(other)
+
+
+# -- a session is lost -------------------------------------------------------------------------------------
+
+
+def test_a_404_begins_another_session_and_what_was_asked_is_asked_again() -> None:
+    host = legacy_host()
+    call = host.ask("resources/list")
+    name = host.number_of("resources/list")
+    host.answer_http("resources/list", 404)
+    greeting = host.legacy("initialize")
+    assert (greeting.version, greeting.session) == (None, None)
+    host.greet(session="s-2")
+    assert host.number_of("resources/list") == name
+    assert host.legacy("resources/list").session == "s-2"
+    host.reply("resources/list", {"resources": []})
+    assert isinstance(outcome(host, call), Completed)
+    at_rest(host)
+
+
+def test_it_is_asked_again_once() -> None:
+    host = legacy_host()
+    call = host.ask("resources/list")
+    host.answer_http("resources/list", 404)
+    host.greet(session="s-2")
+    host.answer_http("resources/list", 404)
+    assert outcome(host, call).http_status == 404
+
+
+def test_a_404_of_a_session_that_is_gone_already_does_no_more() -> None:
+    host = legacy_host()
+    calls = [host.ask("resources/list"), host.ask("prompts/list")]
+    host.answer_http("resources/list", 404)
+    host.greet(session="s-2")
+    host.answer_http("prompts/list", 404)  # it was sent in the first one
+    assert host.flight() == ["resources/list", "prompts/list"]
+    for method in host.flight():
+        host.reply(method, {})
+    assert all(isinstance(outcome(host, call), Completed) for call in calls)
+
+
+def test_without_a_next_session_it_fails() -> None:
+    host = legacy_host()
+    call = host.ask("resources/list")
+    host.answer_http("resources/list", 404)
+    host.answer_http("initialize", 503)
+    assert "HTTP 503" in outcome(host, call).message
+    at_rest(host)
+
+
+def test_a_404_of_a_server_without_sessions_is_an_answer() -> None:
+    host = legacy_host(session=None)
+    call = host.ask("resources/list")
+    host.answer_http("resources/list", 404)
+    assert outcome(host, call).http_status == 404
+
+
+def test_a_process_that_ends_takes_its_session_with_it() -> None:
+    host = legacy_host(http=False)
+    host.die()
+    host.ask("resources/list")
+    assert host.flight() == ["initialize"]
+    host.die()  # and once more, while there is none
+    assert host.flight() == ["initialize"]
+
+
+def test_over_http_no_connection_is_the_session() -> None:
+    host = legacy_host()
+    host.die()
+    host.ask("resources/list")
+    assert host.flight() == ["resources/list"]
+
+
+# -- requests are cancelled by a message ------------------------------------------------------------------
+
+
+def test_over_http_a_request_that_is_given_up_is_cancelled_by_a_message() -> None:
+    host = legacy_host()
+    call = host.ask("resources/list")
+    name = host.number_of("resources/list")
+    host.cancel(call)
+    assert StopRequest(name) in host.effects
+    assert host.legacy("notifications/cancelled").message == {
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": name},
+    }
+    host.take_all()
+    at_rest(host)
+
+
+def test_a_message_that_is_never_taken_is_given_up() -> None:
+    host = legacy_host(limits=RequesterLimits(request_timeout_ms=1_000))
+    host.cancel(host.ask("resources/list"))
+    host.advance(1_000)
+    at_rest(host)
+
+
+def test_on_stdio_the_transport_says_so() -> None:
+    host = legacy_host(http=False)
+    host.cancel(host.ask("resources/list"))
+    assert host.flight() == []
+
+
+# -- the stream for what is said unasked -----------------------------------------------------------------
+
+
+def test_a_stream_is_opened_with_the_first_call() -> None:
+    host = legacy_host()
+    host.call()
+    stream = host.legacy("GET")
+    assert (stream.version, stream.session) == ("2025-11-25", "s-1")
+    host.call()
+    assert host.waiting("GET") == [stream.request]
+
+
+def test_a_server_without_a_stream_is_not_asked_again_in_this_session() -> None:
+    host = legacy_host()
+    host.call()
+    host.answer_http("GET", 405)
+    host.call()
+    assert host.waiting("GET") == []
+    for number in host.waiting("tools/call"):
+        host.answer_http(number, 404)
+    host.greet(session="s-2")
+    host.call()
+    assert len(host.waiting("GET")) == 1
+
+
+def test_a_stream_that_ends_is_opened_again_while_there_is_a_call() -> None:
+    host = legacy_host()
+    call = host.call()
+    host.fail("GET")
+    assert host.waiting("GET") == []
+    host.call()
+    assert host.waiting("GET") == []  # not in a hurry
+    host.advance(500)
+    assert len(host.waiting("GET")) == 1
+    host.fail("GET")
+    for number in host.waiting("tools/call"):
+        host.reply(number, DONE)
+    host.advance(60_000)
+    assert host.waiting("GET") == []
+    assert isinstance(outcome(host, call), Completed)
+    host.call()
+    assert len(host.waiting("GET")) == 1
+
+
+@pytest.mark.parametrize("how", ["opened", "late", "refused"])
+def test_leg8_a_call_waits_for_the_stream_on_which_it_may_be_asked_something(how: str) -> None:
+    host = legacy_host(limits=RequesterLimits(stream_wait_ms=100))
+    host.slow = True
+    call, given_up = host.call(), host.call()
+    host.cancel(given_up)
+    assert host.flight() == ["GET"]
+    match how:
+        case "opened":
+            host.give(StreamOpened(host.number_of("GET")))
+        case "late":
+            host.advance(100)
+        case _:
+            host.answer_http("GET", 405)
+    host.reply("tools/call", DONE)
+    assert isinstance(outcome(host, call), Completed)
+
+
+def test_a_stream_that_opens_in_another_era_is_nobody_s() -> None:
+    host = make_dual()
+    assert host.give(StreamOpened(1)) == []
+
+
+def test_on_stdio_there_is_none() -> None:
+    host = legacy_host(http=False)
+    host.call()
+    assert host.flight() == ["tools/call"]
+
+
+# -- ends --------------------------------------------------------------------------------------------------
+
+
+def test_a_session_is_ended_when_nobody_needs_it() -> None:
+    host = legacy_host()
+    host.close()
+    farewell = host.legacy("DELETE")
+    assert farewell.session == "s-1"
+    host.answer_http("DELETE", 404)
+    at_rest(host)
+
+
+@pytest.mark.parametrize("status", [200, 405])
+def test_a_server_that_ends_no_sessions(status: int) -> None:
+    host = legacy_host()
+    host.close()
+    host.answer_http("DELETE", status)
+    at_rest(host)
+
+
+def test_where_there_is_no_session_none_is_ended() -> None:
+    for host in (legacy_host(session=None), legacy_host(http=False), make_dual(era="legacy")):
+        host.close()
+        assert host.in_flight == {}
+
+
+def test_req7_a_task_that_goes_on_keeps_its_session() -> None:
+    host = server_of_tasks()
+    call = host.call()
+    host.reply("tools/call", nested())
+    host.abandon(call)
+    host.close()
+    assert host.all_sent("DELETE") == []
+
+
+# -- going on in another process -------------------------------------------------------------------------
+
+
+def saved_reference() -> dict[str, Any]:
+    """Return the reference of a task in a session."""
+    host = server_of_tasks()
+    host.call()
+    host.reply("tools/call", nested())
+    return host.of(KeepReference)[-1].reference
+
+
+def test_req6_a_reference_says_which_era_and_session_its_task_is_of() -> None:
+    reference = saved_reference()
+    assert reference["era"] == "legacy"
+    assert reference["session"] == {
+        "id": "s-1",
+        "initialized": {"capabilities": CAPABILITIES, "serverInfo": {"name": "old", "version": "1"}},
+    }
+
+
+def test_req6_another_process_goes_on_in_the_same_session() -> None:
+    host = make_dual()
+    call = host.resume(saved_reference())
+    assert host.engine.era == "legacy"
+    poll = host.legacy("tasks/get")
+    assert (poll.session, poll.message and poll.message["params"]) == ("s-1", {"taskId": TASK})
+    host.reply("tasks/get", legacy_task("cancelled"))
+    assert type(outcome(host, call)).__name__ == "Cancelled"
+
+
+def test_req6_or_in_a_new_one_where_that_is_gone() -> None:
+    host = make_dual()
+    call = host.resume(saved_reference())
+    host.answer_http("tasks/get", 404)
+    host.greet(session="s-2")
+    host.refuse("tasks/get", -32602)
+    assert type(outcome(host, call)).__name__ == "Expired"
+
+
+def test_req6_a_reference_of_stdio_has_no_session() -> None:
+    host = server_of_tasks(http=False)
+    host.call()
+    host.reply("tools/call", nested())
+    reference = host.of(KeepReference)[-1].reference
+    assert "session" not in reference
+    other = make_dual(http=False)
+    other.resume(reference)
+    assert other.flight() == ["initialize"]
+
+
+def test_a_session_that_stands_is_not_given_up_for_that_of_a_reference() -> None:
+    host = legacy_host(session="s-9")
+    host.resume(saved_reference())
+    assert host.legacy("tasks/get").session == "s-9"
+
+
+def test_a_reference_does_not_decide_while_the_era_is_being_found_out() -> None:
+    host = make_dual()
+    host.ask("tools/list")
+    host.resume({**saved_reference(), "session": {"id": 1}})
+    assert host.flight() == ["tools/list"]
+    host.reply("tools/list", {"resultType": "complete", "tools": []})
+    assert host.engine.era == "modern"
+
+
+@pytest.mark.parametrize("reference", [None, {}, {"era": "legacy"}, {"endpoint": "https://other.example"}])
+def test_a_reference_that_is_none_decides_nothing(reference: Any) -> None:
+    host = make_dual()
+    if reference and "endpoint" in reference:
+        reference = saved_reference() | reference
+    call = host.resume(reference)
+    assert isinstance(outcome(host, call), Failed)
+    assert host.engine.era is None
+    at_rest(host)
+
+
+def test_a_reference_of_the_modern_era_is_resumed_as_ever() -> None:
+    reference = {name: it for name, it in saved_reference().items() if name not in ("era", "session")}
+    host = make_dual()
+    host.resume(reference)
+    assert host.of(SendLegacy) == []
+    assert host.flight() == ["tasks/get"]
+    modern = make_dual(era="modern")
+    modern.resume(reference)
+    assert modern.flight() == ["tasks/get"]
+
+
+def test_what_was_forgotten_long_ago_may_still_be_answered() -> None:
+    host = legacy_host()
+    host.fail(77)
+    at_rest(host)
+
+
+# -- streams that are taken up again -----------------------------------------------------------------------
+
+
+def broken_off(host: Any, request: str, event: str, retry_ms: int | None = None) -> None:
+    """Break the stream of a request off after an event."""
+    number = host.number_of(request)
+    host.give(RequestFailed(number, "closed", last_event_id=event, retry_ms=retry_ms))
+
+
+def test_a_stream_that_breaks_off_is_taken_up_where_it_did() -> None:
+    host = legacy_host()
+    call = host.call()
+    host.answer_http("GET", 405)
+    name = host.number_of("tools/call")
+    broken_off(host, "tools/call", "e1", retry_ms=300)
+    assert host.in_flight == {}
+    host.advance(300)
+    again = host.legacy("GET")
+    assert (again.request, again.last_event_id, again.session) == (name, "e1", "s-1")
+    host.reply("GET", DONE)
+    assert isinstance(outcome(host, call), Completed)
+    at_rest(host)
+
+
+def test_it_is_taken_up_as_often_as_there_is_something_new() -> None:
+    host = legacy_host(limits=RequesterLimits(stream_attempts=2))
+    call = host.call()
+    host.answer_http("GET", 405)
+    broken_off(host, "tools/call", "e0")
+    for event in ("e1", "e2", "e3", "e3"):
+        host.advance(500)
+        broken_off(host, "GET", event)
+    host.advance(500)
+    assert call not in host.outcomes
+    broken_off(host, "GET", "e3")
+    assert isinstance(outcome(host, call), ObservationLost)
+    at_rest(host)
+
+
+@pytest.mark.parametrize("status", [404, 405, 200])
+def test_where_it_cannot_be_it_is_lost_and_not_repeated(status: int) -> None:
+    """A tool is not called a second time, not in another session either."""
+    host = legacy_host()
+    call = host.call()
+    host.answer_http("GET", 405)
+    broken_off(host, "tools/call", "e1")
+    host.advance(0)
+    host.answer_http("GET", status)
+    lost = outcome(host, call)
+    assert isinstance(lost, ObservationLost)
+    assert lost.reason == "closed"
+    assert len(host.all_sent("tools/call")) == 1
+
+
+def test_a_call_that_is_given_up_meanwhile_is_cancelled() -> None:
+    host = legacy_host()
+    call = host.call()
+    host.answer_http("GET", 405)
+    broken_off(host, "tools/call", "e1", retry_ms=1_000)
+    host.cancel(call)
+    assert host.flight() == ["notifications/cancelled"]
+    host.take_all()
+    at_rest(host)
+
+
+def test_what_takes_too_long_while_its_stream_is_broken_off() -> None:
+    host = legacy_host(CAPABILITIES, http=True, limits=RequesterLimits(request_timeout_ms=1_000))
+    host.call()
+    broken_off(host, "tools/list", "e1", retry_ms=5_000)
+    host.advance(1_000)
+    assert "tools/call" in host.flight()
+
+
+def test_what_breaks_after_its_session_is_lost() -> None:
+    host = legacy_host()
+    call, other = host.call(), host.ask("resources/list")
+    host.answer_http("resources/list", 404)
+    broken_off(host, "tools/call", "e1")
+    assert isinstance(outcome(host, call), ObservationLost)
+    host.cancel(other)
+
+
+def test_the_stream_of_no_request_is_taken_up_as_well() -> None:
+    host = legacy_host()
+    host.call()
+    broken_off(host, "GET", "e1", retry_ms=2_000)
+    host.advance(1_999)
+    assert host.waiting("GET") == []
+    host.advance(1)
+    assert host.legacy("GET").last_event_id == "e1"
+    broken_off(host, "GET", "e1")
+    host.advance(1_000)
+    assert host.legacy("GET").last_event_id == "e1"

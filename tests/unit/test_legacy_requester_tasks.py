@@ -1,0 +1,619 @@
+"""Tasks of a legacy server and their questions, as a requester sees them; traps 20, 21, 23 and 24.
+
+LEG.3, LEG.4, LEG.5, LEG.6, LEG.7, LEG.8.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_tasks_proto.requester import (
+    Cancelled,
+    Completed,
+    Expired,
+    Failed,
+    Fault,
+    ObservationLost,
+    Prompt,
+    RequesterLimits,
+    ShowView,
+    WithdrawPrompt,
+)
+from tests.unit.legacy_requester_world import (
+    CAPABILITIES,
+    PLAIN,
+    RELATED,
+    LegacyHost,
+    elicitation,
+    legacy_host,
+    legacy_task,
+    make_dual,
+    nested,
+    outcome,
+    related,
+    server_of_tasks,
+)
+from tests.unit.requester_world import ACCEPTED, DECLINED, DONE, OTHER, TASK, at_rest, form
+
+FINAL = {**DONE, "resultType": "complete"}
+
+
+def following(**options: Any) -> tuple[LegacyHost, int]:
+    """Return a host whose call has become a task, and the call. The server has no GET stream."""
+    host = server_of_tasks(**options)
+    call = host.call()
+    host.reply("tools/call", nested())
+    if host.engine.http:
+        host.answer_http("GET", 405)
+    return host, call
+
+
+def poll(host: LegacyHost, status: str, **more: Any) -> None:
+    """Wait for the next poll, and answer it."""
+    host.advance(1_000)
+    host.reply("tasks/get", legacy_task(status, **more))
+
+
+def asked(**options: Any) -> tuple[LegacyHost, int, str]:
+    """Return a host with a task that asks something, its call, and the key of the question."""
+    host, call = following(**options)
+    poll(host, "input_required", at=1)
+    host.ask_client("elicitation/create", related(elicitation()), message_id="q", on="tasks/result")
+    return host, call, host.of(Prompt)[-1].key
+
+
+# -- how it stands, and how it ends ------------------------------------------------------------------------
+
+
+def test_leg3_a_nested_handle_is_watched_in_modern_words() -> None:
+    host, call = following()
+    assert host.references[call]["ttlMs"] == 60_000
+    poll(host, "working", at=1, statusMessage="Half")
+    view = host.of(ShowView)[-1].view
+    assert (view.status.value, view.status_message, view.ttl_ms) == ("working", "Half", 60_000)
+    assert host.legacy_params_sent("tasks/get") == [{"taskId": TASK}]
+
+
+def test_leg4_the_result_is_fetched_once_the_task_is_completed() -> None:
+    host, call = following()
+    poll(host, "completed")
+    assert host.flight() == ["tasks/result"]
+    host.reply("tasks/result", related({**DONE, "_meta": {"mine": 1}} | {"isError": False}))
+    result = outcome(host, call).result
+    assert result == {**FINAL, "isError": False}
+    at_rest(host)
+
+
+def test_other_metadata_of_a_result_is_kept() -> None:
+    host, call = following()
+    poll(host, "completed")
+    host.reply("tasks/result", {**DONE, "_meta": {"mine": 1, RELATED: {"taskId": TASK}}})
+    assert outcome(host, call).result["_meta"] == {"mine": 1}
+
+
+def test_metadata_that_is_no_object_is_left_out() -> None:
+    host, call = following()
+    poll(host, "completed")
+    host.reply("tasks/result", {**DONE, "_meta": 7})
+    assert outcome(host, call) == Completed(FINAL)
+
+
+def test_trap21_the_payload_of_a_failed_tool_reaches_its_caller() -> None:
+    """Trap 21; LEG.6, LIFE.2: ``failed`` with an ``isError`` result is completed."""
+    host, call = following()
+    poll(host, "failed", statusMessage="The tool said no.")
+    host.reply("tasks/result", related({**DONE, "isError": True}))
+    assert outcome(host, call) == Completed({**FINAL, "isError": True})
+
+
+def test_trap21_also_where_the_result_does_not_say_so() -> None:
+    host, call = following()
+    poll(host, "failed")
+    host.reply("tasks/result", related({"structuredContent": {"a": 1}}))
+    assert outcome(host, call).result["isError"] is True
+
+
+def test_leg4_a_protocol_error_is_the_outcome() -> None:
+    host, call = following()
+    poll(host, "failed", statusMessage="no")
+    host.refuse("tasks/result", -32050, "broken", data={"part": "wheel"})
+    failed = outcome(host, call)
+    assert (failed.code, failed.message, failed.data) == (-32050, "broken", {"part": "wheel"})
+
+
+def test_a_failure_without_a_payload_is_told_by_its_status() -> None:
+    host, call = following()
+    poll(host, "failed", statusMessage="the mill has no wheel")
+    host.reply("tasks/result", related({}))
+    assert outcome(host, call) == Failed(code=None, message="the mill has no wheel", fault=Fault.SERVER)
+
+
+def test_leg5_cancelled_needs_no_result() -> None:
+    host, call = following()
+    poll(host, "cancelled")
+    assert isinstance(outcome(host, call), Cancelled)
+    assert host.all_sent("tasks/result") == []
+    at_rest(host)
+
+
+def test_trap23_a_task_that_is_gone_is_expired() -> None:
+    """Trap 23: for a blocked ``tasks/result`` as well."""
+    host, call, _ = asked()
+    host.refuse("tasks/result", -32602)
+    host.advance(1_000)
+    host.refuse("tasks/get", -32602)
+    assert isinstance(outcome(host, call), Expired)
+    at_rest(host)
+
+
+def test_req3_a_result_that_does_not_come_through_is_fetched_again() -> None:
+    host, call = following()
+    poll(host, "completed")
+    host.fail("tasks/result")
+    assert call not in host.outcomes
+    poll(host, "completed")
+    host.reply("tasks/result", related())
+    assert isinstance(outcome(host, call), Completed)
+
+
+def test_req3_nor_one_that_is_slow() -> None:
+    host, call = following(limits=RequesterLimits(request_timeout_ms=500))
+    poll(host, "completed")
+    host.advance(500)
+    assert "tasks/result" not in host.flight()
+    host.take_all()
+    poll(host, "completed")
+    host.reply("tasks/result", related())
+    assert isinstance(outcome(host, call), Completed)
+
+
+def test_req3_a_poll_that_fails_is_not_the_end() -> None:
+    host, call = following()
+    host.advance(1_000)
+    host.fail("tasks/get")
+    assert call not in host.outcomes
+    poll(host, "cancelled")
+    assert isinstance(outcome(host, call), Cancelled)
+
+
+# -- one request about a task ----------------------------------------------------------------------------
+
+
+def test_a_task_that_is_only_looked_at_is_asked_nothing() -> None:
+    """Whoever opens ``tasks/result`` takes the questions; that is for who follows the task."""
+    host = legacy_host(CAPABILITIES)
+    call = host.ask("tasks/get", {"taskId": OTHER})
+    host.reply("tasks/get", legacy_task("input_required", task_id=OTHER))
+    result = outcome(host, call).result
+    assert (result["status"], result["ttlMs"]) == ("input_required", 60_000)
+    assert host.in_flight == {}
+
+
+def test_a_task_that_is_only_looked_at_shows_its_result() -> None:
+    host = legacy_host(CAPABILITIES)
+    call = host.ask("tasks/get", {"taskId": OTHER})
+    host.reply("tasks/get", legacy_task("completed", task_id=OTHER))
+    host.reply("tasks/result", related(task_id=OTHER))
+    assert outcome(host, call).result["result"] == FINAL
+
+
+def test_a_request_that_is_not_as_it_should_be_is_the_server_s_to_refuse() -> None:
+    host = legacy_host(CAPABILITIES)
+    for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+        call = host.ask(method, {"taskId": [1]})
+        host.refuse(method, -32602)
+        assert outcome(host, call).code == -32602
+
+
+def test_so_is_an_update_without_answers() -> None:
+    host = legacy_host(CAPABILITIES)
+    call = host.ask("tasks/update", {"taskId": OTHER})
+    host.refuse("tasks/update", -32602)
+    assert outcome(host, call).code == -32602
+
+
+def test_nobody_answers_for_a_task_that_is_not_followed_here() -> None:
+    host = legacy_host(CAPABILITIES)
+    call = host.ask("tasks/update", {"taskId": OTHER, "inputResponses": {}})
+    assert outcome(host, call).code == -32602
+
+
+def test_a_time_to_live_that_is_left_out_is_unlimited() -> None:
+    """LIFE.5"""
+    host = legacy_host(CAPABILITIES)
+    call = host.ask("tasks/get", {"taskId": OTHER})
+    task = legacy_task(task_id=OTHER)
+    del task["ttl"]
+    host.reply("tasks/get", task)
+    assert outcome(host, call).result["ttlMs"] is None
+
+
+# -- cancelling ------------------------------------------------------------------------------------------
+
+
+def test_leg5_cancel_is_acknowledged() -> None:
+    host, call = following()
+    host.cancel(call, wait=True)
+    host.reply("tasks/cancel", legacy_task("cancelled"))
+    poll(host, "cancelled")
+    assert isinstance(outcome(host, call), Cancelled)
+    at_rest(host)
+
+
+def test_leg5_a_task_that_has_ended_already_is_an_acknowledgement() -> None:
+    """CAN.6: -32602 there, an empty result here."""
+    host = legacy_host(CAPABILITIES)
+    call = host.ask("tasks/cancel", {"taskId": OTHER})
+    host.refuse("tasks/cancel", -32602, "already completed")
+    host.reply("tasks/get", legacy_task("completed", task_id=OTHER))
+    assert outcome(host, call) == Completed({"resultType": "complete"})
+
+
+def test_leg7_an_unknown_one_is_refused() -> None:
+    host = legacy_host(CAPABILITIES)
+    call = host.ask("tasks/cancel", {"taskId": OTHER})
+    host.refuse("tasks/cancel", -32602, "Task not found")
+    host.refuse("tasks/get", -32602)
+    assert outcome(host, call).message == "Task not found"
+
+
+def test_another_error_is_one() -> None:
+    host = legacy_host(CAPABILITIES)
+    call = host.ask("tasks/cancel", {"taskId": OTHER})
+    host.refuse("tasks/cancel", -32603)
+    assert outcome(host, call).code == -32603
+    other = host.ask("tasks/cancel", {"taskId": OTHER})
+    host.fail("tasks/cancel")
+    assert isinstance(outcome(host, other), ObservationLost)
+
+
+def test_where_the_server_cannot_cancel_nothing_is_sent() -> None:
+    host = legacy_host(PLAIN)
+    call = host.ask("tasks/cancel", {"taskId": OTHER})
+    assert outcome(host, call).code == -32601
+
+
+# -- questions ---------------------------------------------------------------------------------------------
+
+
+def test_leg8_a_task_that_waits_for_input_has_its_result_stream_opened_and_asks_on_it() -> None:
+    host, call, key = asked()
+    assert host.of(Prompt) == [Prompt(call=call, key=key, request=form())]
+    view = host.of(ShowView)[-1].view
+    assert view.input_requests == {key: form()}
+    host.answer(call, key, ACCEPTED)
+    assert host.responses() == [
+        {"jsonrpc": "2.0", "id": "q", "result": {**ACCEPTED, "_meta": {RELATED: {"taskId": TASK}}}}
+    ]
+    host.take_all()
+    poll(host, "working", at=2)
+    poll(host, "completed", at=3)
+    host.reply("tasks/result", related())
+    assert outcome(host, call) == Completed(FINAL)
+    assert len(host.all_sent("tasks/result")) == 1
+    at_rest(host)
+
+
+def test_trap24_one_result_stream_however_often_it_is_seen_to_wait() -> None:
+    """Trap 24."""
+    host, _, _ = asked()
+    for second in range(2, 6):
+        poll(host, "input_required", at=second)
+    assert len(host.all_sent("tasks/result")) == 1
+    assert len(host.of(Prompt)) == 1
+
+
+def test_a_question_that_comes_late_is_in_the_next_view() -> None:
+    host, _ = following(limits=RequesterLimits(question_wait_ms=200))
+    poll(host, "input_required", at=1)
+    assert host.of(Prompt) == []
+    host.advance(200)
+    assert host.of(ShowView)[-1].view.input_requests is None
+    host.ask_client("elicitation/create", related(elicitation()), on="tasks/result")
+    poll(host, "input_required", at=1)
+    assert len(host.of(Prompt)) == 1
+
+
+def test_a_poll_that_waits_for_a_question_may_be_given_up() -> None:
+    host, call = following()
+    poll(host, "input_required", at=1)
+    host.abandon(call)
+    host.take_all()
+    at_rest(host)
+
+
+def test_leg8_a_question_may_come_on_any_stream() -> None:
+    host = server_of_tasks()
+    call = host.call()
+    host.reply("tools/call", nested())
+    poll(host, "input_required", at=1)
+    host.ask_client("elicitation/create", related(elicitation()), message_id=4, on="GET")
+    host.answer(call, host.of(Prompt)[0].key, DECLINED)
+    assert host.responses()[0]["id"] == 4
+
+
+def test_a_server_that_asks_without_saying_that_its_task_waits() -> None:
+    host, call = following()
+    host.ask_client("elicitation/create", related(elicitation()), message_id="q")
+    poll(host, "working", at=1)
+    assert host.of(ShowView)[-1].view.status.value == "input_required"
+    host.answer(call, host.of(Prompt)[0].key, ACCEPTED)
+    assert host.responses()[0]["id"] == "q"
+
+
+def test_a_question_that_its_task_no_longer_waits_for_is_withdrawn() -> None:
+    host, call, key = asked()
+    poll(host, "working", at=2)
+    assert WithdrawPrompt(call, key) in host.effects
+    assert host.responses() == []
+
+
+def test_a_server_may_take_its_question_back() -> None:
+    host, call, key = asked()
+    host.say("notifications/cancelled", {"requestId": "other"})
+    host.say("notifications/cancelled", {"requestId": "q"})
+    poll(host, "input_required", at=2)
+    host.advance(2_000)
+    assert WithdrawPrompt(call, key) in host.effects
+
+
+def test_inp1_what_is_asked_twice_has_two_keys() -> None:
+    host, call, key = asked()
+    host.answer(call, key, ACCEPTED)
+    host.take_all()
+    poll(host, "working", at=2)
+    host.ask_client("elicitation/create", related(elicitation()), message_id="q2", on="tasks/result")
+    poll(host, "input_required", at=3)
+    assert [prompt.key for prompt in host.of(Prompt)] == [key, f"{key}.2"]
+
+
+def test_several_at_once_are_answered_one_at_a_time() -> None:
+    host, call, key = asked()
+    host.ask_client("elicitation/create", related(elicitation("Age?")), message_id="q2", on="tasks/result")
+    poll(host, "input_required", at=1)
+    other = host.of(Prompt)[1].key
+    host.answer(call, other, ACCEPTED)
+    host.answer(call, key, DECLINED)
+    assert [response["id"] for response in host.responses()] == ["q2"]
+    host.take_all()
+    assert [response["id"] for response in host.responses()] == ["q2", "q"]
+    host.take_all()
+    poll(host, "input_required", at=2)
+    host.advance(2_000)  # the next question may be on its way
+    assert host.of(ShowView)[-1].view.input_requests == {}
+
+
+def test_answers_that_wait_together_go_together() -> None:
+    host, call, key = asked()
+    for number, text in enumerate(("A?", "B?")):
+        host.ask_client("elicitation/create", related(elicitation(text)), message_id=number)
+    poll(host, "input_required", at=1)
+    _, second, third = (prompt.key for prompt in host.of(Prompt))
+    for one in (key, second, third):
+        host.answer(call, one, ACCEPTED)
+    host.take_all()
+    first, last = host.waiting("response")
+    host.answer_http(first, 202)
+    host.fail(last)
+    host.advance(500)
+    assert [response["id"] for response in host.responses()] == ["q", 0, 1, 1]
+    host.take_all()
+    host.advance(5_000)
+    assert len(host.responses()) == 4
+
+
+def test_an_answer_that_does_not_get_there_is_sent_again() -> None:
+    """REQ.4: nobody is asked twice for it."""
+    host, call, key = asked()
+    host.answer(call, key, ACCEPTED)
+    host.answer_http("response", 503)
+    host.advance(500)
+    assert [response["id"] for response in host.responses()] == ["q", "q"]
+    host.take_all()
+    assert len(host.of(Prompt)) == 1
+
+
+def test_keys_that_are_not_asked_are_passed_over() -> None:
+    """UPD.3"""
+    host, _, key = asked()
+    update = host.ask("tasks/update", {"taskId": TASK, "inputResponses": {"other": ACCEPTED}})
+    assert outcome(host, update) == Completed({"resultType": "complete"})
+    again = host.ask("tasks/update", {"taskId": TASK, "inputResponses": {key: ACCEPTED}})
+    host.take_all()
+    assert outcome(host, again) == Completed({"resultType": "complete"})
+
+
+def test_a_client_without_anybody_to_ask_leaves_questions_to_others() -> None:
+    host, _ = following(capabilities={})
+    poll(host, "input_required", at=1)
+    assert host.all_sent("tasks/result") == []
+    assert host.of(ShowView)[-1].view.status.value == "input_required"
+
+
+def test_lim3_a_task_may_not_ask_without_end() -> None:
+    host, _ = following(limits=RequesterLimits(ledger_keys=1))
+    for number in (1, 2):
+        host.ask_client("elicitation/create", related(elicitation(f"{number}?")), message_id=number)
+    assert [response["error"]["data"] for response in host.responses()] == [{"reason": "ledger_keys"}]
+
+
+def test_a_question_that_is_more_than_json_is_asked_all_the_same() -> None:
+    """A host may parse by itself."""
+    host, _ = following()
+    host.ask_client("elicitation/create", related(elicitation(more=float("nan"))))
+    poll(host, "input_required", at=1)
+    assert [prompt.key for prompt in host.of(Prompt)] == ["elicitation.0"]
+
+
+# -- streams that break ------------------------------------------------------------------------------------
+
+
+def test_a_stream_that_breaks_is_opened_again_and_nobody_is_asked_twice() -> None:
+    """REQ.4: the server asks again under another id."""
+    host, call, key = asked()
+    host.fail("tasks/result")
+    poll(host, "input_required", at=1)
+    assert len(host.all_sent("tasks/result")) == 2
+    host.ask_client("elicitation/create", related(elicitation()), message_id="q2", on="tasks/result")
+    host.answer(call, key, ACCEPTED)
+    assert [response["id"] for response in host.responses()] == ["q2"]
+    assert len(host.of(Prompt)) == 1
+
+
+def test_what_was_answered_as_the_stream_broke_is_answered_again() -> None:
+    host, call, key = asked()
+    host.answer(call, key, ACCEPTED)
+    host.take_all()
+    host.fail("tasks/result")
+    poll(host, "input_required", at=1)
+    host.ask_client("elicitation/create", related(elicitation()), message_id="q2", on="tasks/result")
+    host.take_all()
+    assert [response["id"] for response in host.responses()] == ["q", "q2"]
+    assert len(host.of(Prompt)) == 1
+
+
+def test_the_same_request_on_two_streams_is_one_question() -> None:
+    host, call, key = asked()
+    host.ask_client("elicitation/create", related(elicitation()), message_id="q")
+    host.answer(call, key, ACCEPTED)
+    assert len(host.responses()) == 1
+
+
+def test_what_was_asked_before_an_answer_and_its_task_went_on_is_another_question() -> None:
+    host, call, key = asked()
+    host.answer(call, key, ACCEPTED)
+    host.take_all()
+    poll(host, "working", at=2)
+    host.fail("tasks/result")
+    poll(host, "input_required", at=3)
+    host.ask_client("elicitation/create", related(elicitation()), message_id="q2", on="tasks/result")
+    assert [prompt.key for prompt in host.of(Prompt)] == [key, f"{key}.2"]
+
+
+def test_questions_of_a_session_that_is_lost_may_be_asked_again() -> None:
+    host, call, key = asked(http=False)
+    host.die()
+    host.fail("tasks/result", "the server ended")
+    host.advance(1_000)
+    host.greet()
+    host.reply("tasks/get", legacy_task("input_required", at=1))
+    host.ask_client("elicitation/create", related(elicitation()), message_id=1)
+    host.answer(call, key, ACCEPTED)
+    assert [response["id"] for response in host.responses()] == [1]
+
+
+def test_a_result_that_came_before_the_poll_is_kept_for_it() -> None:
+    host, call, key = asked()
+    host.answer(call, key, ACCEPTED)
+    host.take_all()
+    host.reply("tasks/result", related())
+    poll(host, "completed", at=2)
+    assert outcome(host, call) == Completed(FINAL)
+    assert len(host.all_sent("tasks/result")) == 1
+
+
+def test_a_server_that_does_not_wait_with_the_result() -> None:
+    """One that answers at once, with an error, is asked again when there is one."""
+    host, call = following()
+    poll(host, "input_required", at=1)
+    host.refuse("tasks/result", -32603, "not yet")
+    poll(host, "completed", at=2)
+    host.reply("tasks/result", related())
+    assert outcome(host, call) == Completed(FINAL)
+
+
+def test_a_server_that_answers_too_early() -> None:
+    host, _ = following()
+    poll(host, "input_required", at=1)
+    host.reply("tasks/result", related())
+    poll(host, "input_required", at=2)
+    assert host.of(ShowView)[-1].view.status.value == "input_required"
+    assert len(host.all_sent("tasks/result")) == 1
+
+
+def test_a_result_stream_that_breaks_while_the_end_waits_for_it() -> None:
+    host, call, _ = asked()
+    poll(host, "completed", at=2)
+    assert len(host.all_sent("tasks/result")) == 1
+    host.fail("tasks/result")
+    poll(host, "completed", at=2)
+    host.reply("tasks/result", related())
+    assert isinstance(outcome(host, call), Completed)
+    assert len(host.all_sent("tasks/result")) == 2
+
+
+def test_a_result_that_is_slow_to_come_is_asked_for_anew() -> None:
+    host, call, _ = asked(limits=RequesterLimits(request_timeout_ms=500))
+    poll(host, "completed", at=2)
+    host.advance(500)
+    host.take_all()
+    poll(host, "completed", at=2)
+    host.reply("tasks/result", related())
+    assert isinstance(outcome(host, call), Completed)
+
+
+def test_trap20_cancelling_withdraws_the_question_and_a_late_end_does_not_undo_it() -> None:
+    """Trap 20."""
+    host, call, key = asked()
+    host.cancel(call)
+    assert WithdrawPrompt(call, key) in host.effects
+    assert isinstance(outcome(host, call), Cancelled)
+    host.refuse("tasks/cancel", -32602, "it has ended already")
+    host.reply("tasks/get", legacy_task("completed"))
+    assert isinstance(outcome(host, call), Cancelled)
+    assert host.responses() == []
+    host.take_all()
+    at_rest(host)
+
+
+def test_req7_a_task_that_nobody_follows_any_more_is_let_go() -> None:
+    host, call, key = asked()
+    host.abandon(call)
+    assert WithdrawPrompt(call, key) in host.effects
+    host.take_all()
+    at_rest(host)
+
+
+# -- another process -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("state", "asked_again"), [("shown", True), ("sent", False)])
+def test_req4_a_question_has_its_key_in_another_process_too(state: str, asked_again: bool) -> None:
+    host, call, key = asked()
+    reference = host.references[call]
+    reference["keys"][key] = {"state": state}
+    other = make_dual()
+    resumed = other.resume(reference)
+    other.reply("tasks/get", legacy_task("input_required", at=1))
+    other.ask_client("elicitation/create", related(elicitation()), message_id=9, on="tasks/result")
+    expected = key if asked_again else f"{key}.2"
+    assert [(prompt.key, prompt.again) for prompt in other.of(Prompt)] == [(expected, asked_again)]
+    other.answer(resumed, expected, ACCEPTED)
+    assert other.responses()[0]["id"] == 9
+
+
+def test_req4_an_answer_that_was_given_before_is_sent_when_its_question_comes() -> None:
+    host, call, key = asked()
+    host.answer(call, key, ACCEPTED)
+    other = make_dual()
+    other.resume(host.references[call])
+    other.reply("tasks/get", legacy_task("input_required", at=1))
+    other.ask_client("elicitation/create", related(elicitation()), message_id=9, on="tasks/result")
+    assert other.of(Prompt) == []
+    assert [response["id"] for response in other.responses()] == [9]
+
+
+def test_two_calls_may_follow_two_tasks() -> None:
+    host, _ = following()
+    second = host.call()
+    host.reply("tools/call", nested(task_id=OTHER))
+    host.ask_client("elicitation/create", related(elicitation(), OTHER), message_id=2)
+    host.advance(1_000)
+    for number in host.waiting("tasks/get"):
+        task_id = host.params_of(number)["taskId"]
+        host.reply(number, legacy_task("input_required", task_id=task_id, at=1))
+    host.advance(5_000)
+    assert [prompt.call for prompt in host.of(Prompt)] == [second]
+    host.say("notifications/cancelled", {"requestId": 2})
