@@ -11,10 +11,13 @@ from docs.eras import eras
 from docs.rules import SECTIONS
 from mcp_tasks_proto.errors import ERROR_TABLE
 from mcp_tasks_proto.lifecycle import render_mermaid, render_table
+from mcp_tasks_proto.proxy import TROUBLE_TABLE
 
 DOCS: Final = Path(__file__).parent
 TESTS: Final = DOCS.parent / "tests"
-CITATION: Final = re.compile(r"\b(?:WIRE|NEG|LIFE|GET|UPD|CAN|INP|TTL|SUB|HTTP|STD|REQ|LEG|SEC|LIM)\.\d+\b")
+CITATION: Final = re.compile(
+    r"\b(?:WIRE|NEG|LIFE|GET|UPD|CAN|INP|TTL|SUB|HTTP|STD|REQ|PRX|HIS|LEG|SEC|LIM)\.\d+\b"
+)
 
 NOTE: Final = "<!-- Written by docs/generate.py (make docs): change the code, not this page. -->"
 
@@ -50,6 +53,10 @@ def errors() -> str:
         f"| {int(code)} | {code.name} | {http_status} | {meaning} |\n"
         for code, (http_status, meaning) in ERROR_TABLE.items()
     )
+    troubles = "".join(
+        f"| {trouble.value} | {'' if retryable is None else str(retryable).lower()} | {text} |\n"
+        for trouble, (text, retryable) in TROUBLE_TABLE.items()
+    )
     return f"""{NOTE}
 
 # Error codes
@@ -64,7 +71,16 @@ may fail with any code of its own; that one goes with HTTP 200.
 refused for its head carries `INVALID_REQUEST` with 401, 403, 406, 408, 413, 415 or 431; 404 (another path)
 and 405 have no body.
 A reply that ends a stream has no status of its own: the stream began with 200.
-"""
+
+## A proxy's troubles
+
+-32603 of a proxy says in `data.reason` what is in the way. Where `data.retryable` is there, it says whether
+the same request may be sent again. A handle that is forged, expired, somebody else's or withdrawn is none of
+these: it is -32602 with one text for all.
+
+| reason | retryable | meaning |
+|---|---|---|
+{troubles}"""
 
 
 def citations() -> dict[str, list[str]]:

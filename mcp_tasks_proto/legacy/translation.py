@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject, internal_error
-from mcp_tasks_proto.legacy.vocabulary import RELATED_TASK
 from mcp_tasks_proto.settings import ServerSettings, TaskSupport
 from mcp_tasks_proto.vocabulary import (
     CLIENT_CAPABILITIES,
@@ -19,6 +18,7 @@ from mcp_tasks_proto.vocabulary import (
     LOG_LEVEL,
     MODERN_VERSION,
     PROTOCOL_VERSION,
+    RELATED_TASK,
     SERVER_INFO,
     TASKS_EXTENSION,
 )

@@ -10,7 +10,7 @@ from mcp_tasks_adapters.client.driver import ClientDriver
 from mcp_tasks_adapters.toolkit.values import check_text, wire_value
 from mcp_tasks_proto.legacy.messages import Era
 from mcp_tasks_proto.requester import Completed, Failed, Fault, Outcome, TaskReference
-from mcp_tasks_proto.requester.watching import read_view
+from mcp_tasks_proto.wire.reading import read_view
 from mcp_tasks_proto.wire.schema import ParamsError, TaskView
 
 __all__ = ["Client", "NoResultError"]

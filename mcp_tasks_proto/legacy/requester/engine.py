@@ -48,8 +48,7 @@ from mcp_tasks_proto.requester.inputs import (
     ResumeWanted,
 )
 from mcp_tasks_proto.requester.settings import RequesterSettings
-from mcp_tasks_proto.requester.watching import LAST_MS
-from mcp_tasks_proto.timers import Timers
+from mcp_tasks_proto.timers import LAST_MS, Timers
 
 __all__ = ["DualEraRequester"]
 

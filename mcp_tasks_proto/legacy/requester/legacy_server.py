@@ -23,7 +23,7 @@ from mcp_tasks_proto.requester.effects import SendRequest
 from mcp_tasks_proto.requester.engine import RequesterEngine
 from mcp_tasks_proto.requester.inputs import NotificationReceived, ResponseReceived
 from mcp_tasks_proto.requester.outcomes import ObservationLost, Outcome
-from mcp_tasks_proto.requester.rounds import INPUT_METHODS
+from mcp_tasks_proto.vocabulary import INPUT_METHODS
 from mcp_tasks_proto.wire.jsonrpc import Notification, parse_message
 
 __all__ = ["LegacyServer"]

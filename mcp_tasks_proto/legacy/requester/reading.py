@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from mcp_tasks_proto.errors import ErrorObject
 from mcp_tasks_proto.legacy.translation import without_related_task
-from mcp_tasks_proto.legacy.vocabulary import RELATED_TASK
 from mcp_tasks_proto.requester.settings import RequesterSettings
 from mcp_tasks_proto.vocabulary import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
     LEGACY_VERSION,
     PROTOCOL_VERSION,
+    RELATED_TASK,
     SERVER_INFO,
     TASKS_EXTENSION,
 )

@@ -57,10 +57,9 @@ from mcp_tasks_proto.legacy.vocabulary import (
     SESSION_HEADER,
 )
 from mcp_tasks_proto.server import ServerEngine
-from mcp_tasks_proto.server.engine import LAST_MS, SHUTTING_DOWN
-from mcp_tasks_proto.server.exchange import is_id
+from mcp_tasks_proto.server.engine import SHUTTING_DOWN
 from mcp_tasks_proto.settings import ServerSettings, TaskSupport, ToolDeclaration
-from mcp_tasks_proto.timers import Timers
+from mcp_tasks_proto.timers import LAST_MS, Timers
 from mcp_tasks_proto.vocabulary import LEGACY_VERSION, MODERN_VERSION, PROTOCOL_VERSION
 from mcp_tasks_proto.wire.jsonrpc import (
     Malformed,
@@ -69,6 +68,7 @@ from mcp_tasks_proto.wire.jsonrpc import (
     Request,
     Response,
     error_message,
+    is_id,
     parse_message,
     result_message,
 )

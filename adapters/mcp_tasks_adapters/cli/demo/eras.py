@@ -5,8 +5,7 @@ from __future__ import annotations
 from mcp_tasks_adapters.cli.demo.client import Client
 from mcp_tasks_adapters.cli.demo.legacy import LegacyClient
 from mcp_tasks_adapters.cli.demo.screen import Screen
-from mcp_tasks_proto.legacy.vocabulary import RELATED_TASK
-from mcp_tasks_proto.vocabulary import LEGACY_VERSION
+from mcp_tasks_proto.vocabulary import LEGACY_VERSION, RELATED_TASK
 
 __all__ = ["tell_of_eras"]
 
