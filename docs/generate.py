@@ -15,9 +15,10 @@ from mcp_tasks_proto.proxy import TROUBLE_TABLE
 
 DOCS: Final = Path(__file__).parent
 TESTS: Final = DOCS.parent / "tests"
-CITATION: Final = re.compile(
-    r"\b(?:WIRE|NEG|LIFE|GET|UPD|CAN|INP|TTL|SUB|HTTP|STD|REQ|PRX|HIS|LEG|SEC|LIM)\.\d+\b"
-)
+AREAS: Final = "WIRE|NEG|LIFE|GET|UPD|CAN|INP|TTL|SUB|HTTP|STD|REQ|LEG|PRX|HIS|SEC|LIM"
+CITATION: Final = re.compile(rf"\b({AREAS})\.(\d+)\b")
+TEST_NAME: Final = re.compile(r"\bdef test_(\w+)")
+CITATION_IN_NAME: Final = re.compile(rf"(?<![a-z0-9])({AREAS.lower()})(\d+)(?![a-z0-9])")
 
 NOTE: Final = "<!-- Written by docs/generate.py (make docs): change the code, not this page. -->"
 
@@ -84,10 +85,13 @@ these: it is -32602 with one text for all.
 
 
 def citations() -> dict[str, list[str]]:
-    """Return, for each rule, the files below ``tests/`` that cite it."""
+    """Return, for each rule, the files below ``tests/`` that cite it: ``LEG.3``, or ``test_leg3_…``."""
     cited: dict[str, list[str]] = {rule: [] for section in SECTIONS.values() for rule in section}
     for path in sorted(TESTS.rglob("test_*.py")) + sorted(TESTS.rglob("*.txt")):
-        for rule in set(CITATION.findall(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        names = " ".join(TEST_NAME.findall(text))
+        found = CITATION.findall(text) + CITATION_IN_NAME.findall(names)
+        for rule in {f"{area.upper()}.{number}" for area, number in found}:
             cited.setdefault(rule, []).append(path.relative_to(TESTS).as_posix())
     return cited
 

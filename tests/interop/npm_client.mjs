@@ -22,6 +22,7 @@ const { StdioClientTransport } = await from('client/stdio.js');
 const {
     CallToolResultSchema,
     CreateMessageRequestSchema,
+    CreateTaskResultSchema,
     ElicitRequestSchema,
     ListRootsRequestSchema,
     ToolListChangedNotificationSchema,
@@ -58,6 +59,14 @@ async function errorOf(promise) {
         return { code, message, data };
     }
     throw new Error('there was no error');
+}
+
+// Open a session of a caller who has a name.
+async function named(user) {
+    const other = new Client({ name: 'npm-client', version: '1' });
+    const requestInit = { headers: { 'X-User': user } };
+    await other.connect(new StreamableHTTPClientTransport(new URL(target[0]), { requestInit }));
+    return other;
 }
 
 // Call a tool as a task, with what the SDK has for that, and return everything it says on the way.
@@ -132,6 +141,30 @@ const scenarios = {
         cancel: await errorOf(tasks.cancelTask('never')),
     }),
     task_list: () => errorOf(tasks.listTasks()),
+    tasks_of_one_s_own: async () => {
+        if (way !== 'http') return null;
+        const ann = await named('ann');
+        const bob = await named('bob');
+        const made = [];
+        for (let number = 0; number < 3; number++) {
+            const params = { name: 'render', task: {} };
+            const { task } = await ann.request({ method: 'tools/call', params }, CreateTaskResultSchema);
+            made.push(task.taskId);
+        }
+        const listed = await ann.experimental.tasks.listTasks();
+        const found = {
+            capability: ann.getServerCapabilities().tasks.list,
+            made: made.sort(),
+            ann: listed.tasks.map(({ taskId }) => taskId).sort(),
+            bob: await bob.experimental.tasks.listTasks(),
+            get: await errorOf(bob.experimental.tasks.getTask(made[0])),
+            cancel: await errorOf(bob.experimental.tasks.cancelTask(made[0])),
+            cursor: await errorOf(ann.experimental.tasks.listTasks('nonsense')),
+        };
+        await ann.close();
+        await bob.close();
+        return found;
+    },
     wrong_way: async () => {
         const ask = (params) => client.request({ method: 'tools/call', params }, CallToolResultSchema);
         return {

@@ -25,6 +25,7 @@ from importlib.metadata import version
 from typing import Any
 
 import anyio
+import httpx
 import mcp.types as types
 from mcp import ClientSession, McpError, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -53,7 +54,8 @@ def wire(model: Any) -> Any:
 class User:
     """Has a session, and answers what is asked in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, url: str | None) -> None:
+        self.url = url
         self.session: Any = None
         self.initialized: Any = None
         self.asked: list[str] = []
@@ -238,6 +240,25 @@ async def task_list(user: User) -> Any:
 
 
 @scenario
+async def tasks_of_one_s_own(user: User) -> Any:
+    """Two callers with names: what each sees of the other's tasks. On stdio nobody has a name."""
+    if user.url is None:
+        return None
+    async with connected(["http", user.url], "ann") as ann, connected(["http", user.url], "bob") as bob:
+        made = [await ann.task("render") for _ in range(3)]
+        listed = await ann.session.experimental.list_tasks()
+        return {
+            "capability": wire(ann.initialized)["capabilities"]["tasks"].get("list"),
+            "made": sorted(made),
+            "ann": sorted(task.taskId for task in listed.tasks),
+            "bob": wire(await bob.session.experimental.list_tasks()),
+            "get": await error_of(bob.session.experimental.get_task(made[0])),
+            "cancel": await error_of(bob.session.experimental.cancel_task(made[0])),
+            "cursor": await error_of(ann.session.experimental.list_tasks("nonsense")),
+        }
+
+
+@scenario
 async def wrong_way(user: User) -> Any:
     """A task of a tool that makes none, and a plain call of one that only makes tasks."""
     return {
@@ -261,18 +282,20 @@ async def tools_change(user: User) -> Any:
 
 
 @asynccontextmanager
-async def connected(arguments: Sequence[str]) -> AsyncIterator[User]:
-    """Open a session as the command line says."""
-    user = User()
+async def connected(arguments: Sequence[str], name: str | None = None) -> AsyncIterator[User]:
+    """Open a session as the command line says, for a caller who has a name or none."""
+    user = User(arguments[1] if arguments[0] == "http" else None)
+    http = httpx.AsyncClient(headers={} if name is None else {"X-User": name}, timeout=PATIENCE_S)
     match arguments:
         case ["http", url]:
-            transport = streamable_http_client(url)
+            transport = streamable_http_client(url, http_client=http)
         case ["stdio", command, *options]:
             parameters = StdioServerParameters(command=command, args=options, env=dict(os.environ))
             transport = stdio_client(parameters)
         case _:
             sys.exit("usage: python -m tests.interop.sdk1_client http URL | stdio COMMAND...")
     async with (
+        http,
         transport as streams,
         ClientSession(
             *streams[:2],

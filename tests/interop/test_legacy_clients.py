@@ -47,6 +47,7 @@ class Report:
 
     sdk: str
     """Its version."""
+    on_stdio: bool
     outcomes: dict[str, Json]
 
     def returned(self, scenario: str) -> Any:
@@ -62,16 +63,16 @@ def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     sdk, transport, loop = request.param
     command = client_command(sdk)
     if transport == "stdio":
-        yield run([*command, "stdio", *server_command(loop, "--stdio")])
+        yield run([*command, "stdio", *server_command(loop, "--stdio")], on_stdio=True)
         return
     log = tmp_path_factory.mktemp("server") / "log"
     with serving(server_command(loop), log) as url:
-        report = run([*command, "http", url])
+        report = run([*command, "http", url], on_stdio=False)
     assert "Traceback" not in log.read_text()
     yield report
 
 
-def run(command: list[str]) -> Report:
+def run(command: list[str], *, on_stdio: bool) -> Report:
     """Run a client."""
     ran = subprocess.run(
         command,
@@ -85,7 +86,7 @@ def run(command: list[str]) -> Report:
     if ran.returncode != 0:
         pytest.fail(f"The client got nowhere:\n{ran.stderr}", pytrace=False)
     assert "Traceback" not in ran.stderr
-    return Report(**json.loads(ran.stdout))
+    return Report(on_stdio=on_stdio, **json.loads(ran.stdout))
 
 
 def said(result: Json, *, is_error: bool = False) -> str:
@@ -199,6 +200,20 @@ def test_leg7_an_unknown_task(client: Report) -> None:
     assert len(found) == 3
     for error in found.values():
         assert "Task not found" in complaint(error, -32602)
+
+
+def test_leg7_sec1_who_has_a_name_sees_the_tasks_of_that_name(client: Report) -> None:
+    """Over HTTP, where there are names."""
+    found = client.returned("tasks_of_one_s_own")
+    assert (found is None) is client.on_stdio
+    if found is not None:
+        assert found["capability"] == {}
+        assert found["ann"] == found["made"]
+        assert len(found["made"]) == 3
+        assert found["bob"] == {"tasks": []}
+        assert "Task not found" in complaint(found["get"], -32602)
+        assert "Task not found" in complaint(found["cancel"], -32602)
+        complaint(found["cursor"], -32602)
 
 
 def test_leg7_nobody_is_shown_everybody_s_tasks(client: Report) -> None:

@@ -67,9 +67,9 @@ def told(outcome: Outcome) -> Any:
 
 
 @settings(max_examples=100, deadline=None)
-@given(calls | cancelled_tasks | stopped_tasks)
-def test_leg9_a_scenario_ends_the_same_in_both_eras(script: Script) -> None:
-    modern, legacy = play(script, "modern"), play(script, "legacy")
+@given(calls | cancelled_tasks | stopped_tasks, st.booleans())
+def test_leg9_a_scenario_ends_the_same_in_both_eras(script: Script, http: bool) -> None:
+    modern, legacy = play(script, "modern", http=http), play(script, "legacy", http=http)
     event(
         f"{type(modern.outcome).__name__}, {len(modern.asked)} questions, task: {modern.record is not None}"
     )
@@ -85,15 +85,15 @@ def test_leg9_a_scenario_ends_the_same_in_both_eras(script: Script) -> None:
 
 
 @settings(max_examples=20, deadline=None)
-@given(steps, intervals)
+@given(steps, intervals, st.booleans())
 def test_leg5_a_worker_that_goes_on_all_the_same_is_where_the_eras_differ(
-    steps: tuple[tuple[int, str], ...], interval: int
+    steps: tuple[tuple[int, str], ...], interval: int, http: bool
 ) -> None:
     """CAN.6: 2026-07-28 asks the worker to stop, and says how it ended; in 2025-11-25 it is over at once."""
     last_ms = 90_000
     plan = Plan(steps=steps, last_ms=last_ms, obeys=False, poll_interval_ms=interval)
     script = Script(plan=plan, cancels=True)
-    modern, legacy = play(script, "modern"), play(script, "legacy")
+    modern, legacy = play(script, "modern", http=http), play(script, "legacy", http=http)
     assert essence(evolve(legacy, outcome=modern.outcome, record=modern.record)) == essence(modern)
     assert isinstance(modern.outcome, Completed)
     assert modern.outcome.result["content"] == DONE["content"]

@@ -1,10 +1,11 @@
-"""One requester and one server of both eras, that speak the one or the other over HTTP, in virtual time.
+"""One requester and one server of both eras, that speak either over HTTP or on stdio, in virtual time.
 
 Nothing goes wrong on the way, so whatever differs between the eras is theirs.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from functools import partial
 from heapq import heappop, heappush
@@ -12,6 +13,7 @@ from itertools import count
 from typing import Any, Final
 
 from attrs import define, field, frozen
+from mcp_tasks_adapters.stdio_client import StdioDialogue
 
 from mcp_tasks_proto import (
     CallAskedInput,
@@ -130,7 +132,10 @@ class Line:
     stage: Stage
     requester: LegacyHost
     server: ServerHost
+    channel: StdioDialogue | None = None
+    """Of stdio; over HTTP there is none, and each request has a connection of its own."""
     asked: list[Any] = field(init=False, factory=list)
+    _exchanges: count[int] = field(init=False, factory=lambda: count(1))
     _now: int = field(init=False, default=START)
     _agenda: list[tuple[int, int, Callable[[], None]]] = field(init=False, factory=list)
     _order: count[int] = field(init=False, factory=count)
@@ -165,9 +170,15 @@ class Line:
     # -- the server's side -----------------------------------------------------------------------------------
 
     def tell_server(self, fact: Input | LegacyInput) -> None:
-        """Hand a fact to the server, and see to what comes of it. An exchange is the request's number."""
+        """Hand a fact to the server, and see to what comes of it."""
         for effect in self.server.give(fact):
             match effect:
+                case Reply(exchange=int()) | Send(exchange=int()) if self.channel is not None:
+                    if effect.message is not None:
+                        line = json.dumps(effect.message).encode() + b"\n"
+                        self._after(PASSAGE_MS, partial(self._read, self.channel, line))
+                    if isinstance(effect, Send):
+                        self._after(PASSAGE_MS, partial(self.tell_server, StreamReady(effect.exchange)))
                 case Reply(exchange=int() as number, message=message, http_status=status, session=session):
                     http = HttpReply(status=status, session=session)
                     answer = ResponseReceived(request=number, message=message, http=http)
@@ -189,6 +200,10 @@ class Line:
         if number in self.requester.in_flight:
             self.tell_requester(fact)
 
+    def _read(self, channel: StdioDialogue, line: bytes) -> None:
+        for fact in channel.receive(line):
+            self.tell_requester(fact)
+
     # -- the requester's side --------------------------------------------------------------------------------
 
     def tell_requester(self, fact: Any) -> None:
@@ -199,12 +214,26 @@ class Line:
         """Carry out what the requester said."""
         for effect in effects:
             match effect:
+                case SendRequest() | SendLegacy() if self.channel is not None:
+                    self.channel.ask(effect)
+                    self._write(self.channel)
+                case StopRequest(request=number) if self.channel is not None:
+                    self.channel.drop(number)
+                    self._write(self.channel)
                 case SendRequest() | SendLegacy():
                     self._after(PASSAGE_MS, partial(self.tell_server, arrival(effect)))
                 case StopRequest(request=number):
                     self._after(PASSAGE_MS, partial(self.tell_server, ExchangeClosed(number)))
                 case Prompt():
                     self._ask(effect)
+
+    def _write(self, channel: StdioDialogue) -> None:
+        while line := channel.take_output():
+            exchange, message = next(self._exchanges), json.loads(line)
+            arrived = MessageReceived(exchange=exchange, message=message, connection="stdio")
+            self._after(PASSAGE_MS, partial(self.tell_server, arrived))
+        for fact in channel.sent():
+            self._after(0, partial(self.tell_requester, fact))
 
     def _ask(self, prompt: Prompt) -> None:
         number = len(self.asked)
@@ -220,7 +249,7 @@ class Line:
 
 
 def arrival(sent: SendRequest | SendLegacy) -> Input | LegacyInput:
-    """Return what the server sees of a message."""
+    """Return what the server sees of a message over HTTP, where an exchange is the request's number."""
     number = sent.request
     if isinstance(sent, SendRequest):
         params = sent.message["params"]
@@ -241,8 +270,8 @@ def arrival(sent: SendRequest | SendLegacy) -> Input | LegacyInput:
             return MessageReceived(exchange=number, message=sent.message, http=head, new_session=session)
 
 
-def play(script: Script, era: Era) -> Ending:
-    """Play a script in one era."""
+def play(script: Script, era: Era, *, http: bool) -> Ending:
+    """Play a script in one era, over HTTP or on stdio."""
     settings = ServerSettings(
         name="test", version="1", sealer=HmacSealer([b"k" * 32]), limits=Limits(cancel_grace_ms=SOON_MS)
     )
@@ -251,10 +280,16 @@ def play(script: Script, era: Era) -> Ending:
         for name, support in TOOLS.items()
     ]
     engine = DualEraServer(settings=settings, tools=tools, policy=LegacyPolicy.SERVE)
-    requester = make_dual(era=era, listen=True)
+    requester = make_dual(era=era, http=http, listen=True)
     requester.slow = True
     stage = Stage(script.plan)
-    line = Line(script=script, stage=stage, requester=requester, server=ServerHost(engine=engine))
+    line = Line(
+        script=script,
+        stage=stage,
+        requester=requester,
+        server=ServerHost(engine=engine),
+        channel=None if http else StdioDialogue(Limits()),
+    )
     line.run(0)
     line.tell_server(TimePassed())
     call = requester.call("render" if script.as_task else "greet")
