@@ -16,6 +16,7 @@ from mcp_tasks_proto.legacy.sessions import ClientRequest, Outlet, OwnStream, Se
 from mcp_tasks_proto.legacy.translation import modern_capabilities
 from mcp_tasks_proto.legacy.vocabulary import TOOLS_CHANGED
 from mcp_tasks_proto.limits import Limits
+from mcp_tasks_proto.subscriptions import Outbox
 from mcp_tasks_proto.timers import Timers
 from mcp_tasks_proto.wire.jsonrpc import Request, notification_message
 
@@ -33,6 +34,8 @@ class Registry:
     _sessions: dict[Hashable, Session] = field(init=False, factory=dict)
     _per_principal: dict[str | None, int] = field(init=False, factory=dict)
     _exchanges: dict[Hashable, ClientRequest | OwnStream] = field(init=False, factory=dict)
+    _all_lost: dict[ClientRequest, None] = field(init=False, factory=dict)
+    """Requests of all sessions that go on without a connection, in the order of its loss."""
     requests: int = field(init=False, default=0)
     """How many requests are open, those that lost their connection included."""
 
@@ -138,6 +141,7 @@ class Registry:
 
     def _left(self, request: ClientRequest) -> None:
         self.requests -= 1
+        self._all_lost.pop(request, None)
         self._exchanges.pop(request.outlet.exchange, None)
 
     # -- exchanges -------------------------------------------------------------------------------------
@@ -146,18 +150,35 @@ class Registry:
         """The connection of an exchange is gone. Over HTTP that does not cancel a call."""
         owner = self._exchanges.pop(exchange)
         if isinstance(owner, OwnStream):
-            self._forget_own_stream(owner)
+            owner.session.own = None
             return
         owner.outlet.exchange = None
-        if not (owner.survives and owner.session.log is not None):
+        if owner.survives and owner.session.log is not None:
+            self._lost(owner)
+        else:
             owner.drop()
-        elif owner.inner is not None:
-            self.inner.ready(owner.inner)
+
+    def _lost(self, request: ClientRequest) -> None:
+        """Let a request go on without a connection, and the oldest of too many not (LIM.3)."""
+        if request.inner is not None:
+            self.inner.ready(request.inner)
+        lost = request.session.lost
+        lost[request] = self._all_lost[request] = None
+        if len(lost) > self.limits.session_lost_requests:
+            self.cancel(next(iter(lost)))
+
+    def make_room(self) -> bool:
+        """Return whether another request may begin; one whose client has left gives way to it (LIM.3)."""
+        if self.requests >= self.limits.exchanges and self._all_lost:
+            self.cancel(next(iter(self._all_lost)))
+        return self.requests < self.limits.exchanges
 
     def ready(self, exchange: Hashable) -> None:
         """There is room for more on an exchange."""
         owner = self._exchanges[exchange]
-        if owner.inner is not None:
+        if isinstance(owner, OwnStream):
+            self.out.extend(owner.outbox.ready())
+        elif owner.inner is not None:
             self.inner.ready(owner.inner)
 
     # -- streams without a request of their own ----------------------------------------------------------
@@ -165,35 +186,21 @@ class Registry:
     def open_own_stream(self, session: Session, exchange: Hashable) -> None:
         """Tell the client on this exchange, from now on, what belongs to no request: the tools changed."""
         self.close_own_stream(session)
-        outlet = Outlet(number=0, exchange=exchange, can_stream=True, log=None, out=self.out)
-        own = session.own = OwnStream(session, outlet, self.inner.exchange())
-        self._exchanges[exchange] = own
-        self.inner.request(
-            "subscriptions/listen",
-            {"notifications": {"toolsListChanged": True}},
-            caller=Caller(principal=session.principal, capabilities=session.capabilities, tasks=False),
-            exchange=own.inner,
-            replied=lambda *_: self.close_own_stream(session),
-            sent=partial(self._tools_changed, own),
-        )
+        session.own = self._exchanges[exchange] = OwnStream(session, Outbox(exchange))
 
-    def _tools_changed(self, own: OwnStream, message: Mapping[str, Any]) -> None:
-        if message["method"] == TOOLS_CHANGED:
-            own.outlet.send(notification_message(TOOLS_CHANGED, {}))
-        else:
-            self.inner.ready(own.inner)  # nothing was sent that could leave
+    def tools_changed(self) -> None:
+        """Tell every client that can be told."""
+        for session in self._sessions.values():
+            if session.own is not None:
+                news = partial(notification_message, TOOLS_CHANGED, {})
+                self.out.extend(session.own.outbox.put(TOOLS_CHANGED, news))
 
     def close_own_stream(self, session: Session) -> None:
         """End that stream, if there is one."""
-        own = session.own
+        own, session.own = session.own, None
         if own is not None:
-            self._exchanges.pop(own.outlet.exchange)
-            self._forget_own_stream(own)
-            own.outlet.end(None)
-
-    def _forget_own_stream(self, own: OwnStream) -> None:
-        own.session.own = None
-        self.inner.close(own.inner)
+            del self._exchanges[own.exchange]
+            self.out.append(Reply(own.exchange, None, 200))
 
     def resume(self, session: Session, exchange: Hashable, place: Place) -> None:
         """Take up a request's stream behind an event of it: what was missed, then what is still to come."""
@@ -211,5 +218,7 @@ class Registry:
         if request.outlet.exchange is not None:  # its old connection is dead, and nobody has noticed yet
             self._exchanges.pop(request.outlet.exchange)
             self.out.append(Reply(request.outlet.exchange, None, 200))
+        session.lost.pop(request, None)
+        self._all_lost.pop(request, None)
         request.outlet.exchange = exchange
         self._exchanges[exchange] = request

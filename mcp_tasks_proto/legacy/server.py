@@ -250,7 +250,7 @@ class DualEraServer:
         error = None
         if request.id in session.requests:
             error = invalid_request("a request with this id is in flight")
-        elif self._registry.requests >= self.settings.limits.exchanges:
+        elif not self._registry.make_room():
             error = limit_reached("exchanges")
         if error is not None:
             self._out.append(Reply(received.exchange, error_message(request.id, error), 200))
@@ -340,6 +340,7 @@ class DualEraServer:
     def _tools_changed(self, changed: ToolsChanged) -> None:
         self._inner.take(changed)
         self._requests.support = _support_of(changed.tools)
+        self._registry.tools_changed()
 
     def _shutdown_started(self, started: ShutdownStarted) -> None:
         self._stopping = True

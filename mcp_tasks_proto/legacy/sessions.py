@@ -14,6 +14,7 @@ from mcp_tasks_proto.legacy.events import EventLog, Place, event_id
 from mcp_tasks_proto.legacy.inner import Caller, InnerExchange
 from mcp_tasks_proto.legacy.translation import legacy_error, plain_result, with_related_task
 from mcp_tasks_proto.legacy.vocabulary import CANCELLED
+from mcp_tasks_proto.subscriptions import Outbox
 from mcp_tasks_proto.wire.jsonrpc import (
     Request,
     Response,
@@ -161,9 +162,12 @@ class OwnStream:
     """The stream that belongs to no request: of a GET, or on stdio, of the connection."""
 
     session: Session
-    outlet: Outlet
-    inner: InnerExchange
-    """The exchange with the engine that brings its news."""
+    outbox: Outbox
+
+    @property
+    def exchange(self) -> Hashable:
+        """The exchange that it is sent on."""
+        return self.outbox.exchange
 
 
 @define(eq=False, kw_only=True)
@@ -179,6 +183,8 @@ class Session:
     used_ms: int
     """When the client was heard last."""
     requests: dict[str | int, ClientRequest] = field(init=False, factory=dict)
+    lost: dict[ClientRequest, None] = field(init=False, factory=dict)
+    """Those that go on although their connection was lost, in the order of their loss."""
     questions: dict[int, Question] = field(init=False, factory=dict)
     own: OwnStream | None = field(init=False, default=None)
     _left: Callable[[ClientRequest], None]
@@ -206,6 +212,7 @@ class Session:
     def forget(self, request: ClientRequest) -> None:
         """A request is over."""
         del self.requests[request.request.id]
+        self.lost.pop(request, None)
         self._left(request)
 
     def take_answer(self, response: Response) -> None:

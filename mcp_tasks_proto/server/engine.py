@@ -432,13 +432,14 @@ class ServerEngine:
             return self._fail(exchange, limit_reached("stream_tasks"))
         if len(streams) >= limits.streams:
             return self._fail(exchange, limit_reached("streams"))
-        if streams.of_principal(exchange.principal) >= limits.streams_per_principal:
+        principal = exchange.principal
+        if principal is not None and streams.of_principal(principal) >= limits.streams_per_principal:
             return self._fail(exchange, limit_reached("streams_per_principal"))
         exchange.awaits = Awaits.NEWS
         stream = Stream(
             exchange=exchange.key,
             request_id=exchange.request.id,
-            principal=exchange.principal,
+            principal=principal,
             tools_list_changed=wanted.tools_list_changed,
             task_ids=task_ids,
         )
