@@ -185,6 +185,10 @@ class ServerEngine:
         """
         return self._tasks.concern(task_id)
 
+    def in_flight(self, connection: Hashable, request_id: str | int) -> bool:
+        """Whether a request with this id awaits its answer on this shared channel (WIRE.3)."""
+        return (connection, request_id) in self._by_request_id
+
     # -- messages ------------------------------------------------------------------------------------
 
     def _message_received(self, received: MessageReceived) -> None:
@@ -205,7 +209,7 @@ class ServerEngine:
 
     def _request_received(self, received: MessageReceived, request: Request) -> None:
         key, limits = received.exchange, self.settings.limits
-        if (received.connection, request.id) in self._by_request_id:
+        if self.in_flight(received.connection, request.id):
             return self._refuse(received, request.id, invalid_request("a request with this id is in flight"))
         if self._stopping:
             return self._refuse(received, request.id, SHUTTING_DOWN, 503)

@@ -184,8 +184,8 @@ def test_lim3_of_too_many_calls_without_a_connection_the_oldest_is_cancelled() -
         client.get(last_event_id="1-1")  # the first one is never without a connection for long
     stopped = [one.exchange for one in client.host.of(StopCall)]
     assert stopped == lost[1:2]
-    for left in (lost[0], *lost[2:]):
-        client.host.give(CallReturned(left, DONE))
+    for kept in (lost[0], *lost[2:]):
+        client.host.give(CallReturned(kept, DONE))
     assert told(client, client.get(last_event_id="4-1")) == [("4-2", DONE)]
     assert told(client, client.get(last_event_id="2-1")) == []
 

@@ -13,7 +13,7 @@ whoever made it, and every status changes in one table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
@@ -91,6 +91,7 @@ NO_SESSION: Final = invalid_request(
     f"this is no message of {LEGACY_VERSION}: that begins with initialize, and every later request names its "
     "session in Mcp-Session-Id"
 )
+IN_FLIGHT: Final = invalid_request("a request with this id is in flight")
 UNKNOWN_SESSION: Final = invalid_request(
     "there is no such session: it has ended; begin another with initialize, without Mcp-Session-Id"
 )
@@ -139,7 +140,7 @@ class DualEraServer:
         raises.
         """
         kind, inner = type(input), self._inner
-        if _is_modern(input) if kind is MessageReceived else kind not in _HANDLERS and inner.quiet:
+        if self._passes(input) if kind is MessageReceived else kind not in _HANDLERS and inner.quiet:
             # By far the most of what comes; it must cost next to nothing that there are two eras.
             step = inner.pass_on(input, now)
             own = self._timers.next
@@ -160,6 +161,24 @@ class DualEraServer:
     def concerns(self, task_id: str) -> bool:
         """Whether news of this task would be of use here, as the engine has it."""
         return self._inner.engine.concerns(task_id)
+
+    def _passes(self, received: Any) -> bool:
+        """Whether a message is the engine's: a modern one, unless a session on its channel has its id."""
+        if not _is_modern(received):
+            return False
+        session = None
+        if received.connection is not None:
+            session = self._registry.find(received.connection, received.principal)
+        if session is None:
+            return True
+        request_id = received.message.get("id")
+        return not (is_id(request_id) and request_id in session.requests)
+
+    def _in_flight(self, connection: Hashable, session: Session | None, request: Request) -> bool:
+        """Whether a request with this id awaits its answer, in whichever era (WIRE.3)."""
+        if session is not None and request.id in session.requests:
+            return True
+        return connection is not None and self._inner.engine.in_flight(connection, request.id)
 
     def _take(self, fact: Any) -> None:
         self._inner.take(fact)
@@ -218,13 +237,19 @@ class DualEraServer:
             error = invalid_params("initialize needs protocolVersion, a string, and capabilities, an object")
             self._out.append(Reply(exchange, error_message(request.id, error), 400))
             return
-        self._registry.end_connection(key)
+        session = None if over_http else self._registry.find(key, principal)
+        if self._in_flight(received.connection, session, request):
+            self._out.append(Reply(exchange, error_message(request.id, IN_FLIGHT), 200))
+            return
+        before = self._registry.end_connection(key)
         limit = self._registry.full(principal)
         if limit is not None or self._stopping:
             error = SHUTTING_DOWN if limit is None else limit_reached(limit)
             self._out.append(Reply(exchange, error_message(request.id, error), 503))
             return
-        self._registry.open(key, principal=principal, capabilities=capabilities, resumable=over_http)
+        self._registry.open(
+            key, principal=principal, capabilities=capabilities, resumable=over_http, before=before
+        )
         tasks = self._serves_tasks(received)
         result = initialize_result(self.settings, tasks=tasks, list_tasks=tasks and principal is not None)
         self._out.append(
@@ -248,8 +273,8 @@ class DualEraServer:
 
     def _request_of(self, session: Session, received: MessageReceived, request: Request) -> None:
         error = None
-        if request.id in session.requests:
-            error = invalid_request("a request with this id is in flight")
+        if self._in_flight(received.connection, session, request):
+            error = IN_FLIGHT
         elif not self._registry.make_room():
             error = limit_reached("exchanges")
         if error is not None:

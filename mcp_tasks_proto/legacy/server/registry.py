@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from attrs import define, field
 
 from mcp_tasks_proto.effects import Effect, OpenStream, Reply, Send, StopCall
-from mcp_tasks_proto.errors import ErrorObject
+from mcp_tasks_proto.errors import ErrorObject, invalid_request
 from mcp_tasks_proto.legacy.server.events import EventLog, Place, event_id
 from mcp_tasks_proto.legacy.server.inner import Caller, Inner
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest, Outlet, OwnStream, Session
@@ -21,6 +21,8 @@ from mcp_tasks_proto.timers import Timers
 from mcp_tasks_proto.wire.jsonrpc import Request, notification_message
 
 __all__ = ["Registry"]
+
+SESSION_ENDED: Final = invalid_request("the session ended before this request was answered")
 
 
 @define(eq=False, kw_only=True)
@@ -59,9 +61,18 @@ class Registry:
         return None
 
     def open(
-        self, key: Hashable, *, principal: str | None, capabilities: Mapping[str, Any], resumable: bool
+        self,
+        key: Hashable,
+        *,
+        principal: str | None,
+        capabilities: Mapping[str, Any],
+        resumable: bool,
+        before: Session | None = None,
     ) -> None:
-        """Open a session; ``resumable``: it is one over HTTP."""
+        """Open a session; ``resumable``: it is one over HTTP; ``before``: whose place on stdio it takes.
+
+        What answers a question of the one before answers none of the new one.
+        """
         session = Session(
             key=key,
             principal=principal,
@@ -70,15 +81,17 @@ class Registry:
             used_ms=self.inner.now,
             left=self._left,
         )
+        if before is not None:
+            session.numbers = before.numbers
         self._sessions[key] = session
         self._per_principal[principal] = self._per_principal.get(principal, 0) + 1
         if resumable:
             self.timers.set(session, self.inner.now + self.limits.session_idle_ms)
 
     def end(self, session: Session) -> None:
-        """End a session: nobody waits for its requests any more. Its tasks go on."""
+        """End a session: its requests fail with it. Its tasks go on."""
         for request in list(session.requests.values()):
-            self.cancel(request)
+            request.fail(SESSION_ENDED, 404)
         self.close_own_stream(session)
         self.timers.clear(session)
         del self._sessions[session.key]
@@ -88,11 +101,12 @@ class Registry:
         else:
             del self._per_principal[session.principal]
 
-    def end_connection(self, connection: Hashable) -> None:
-        """End the session of a connection, if it has one."""
+    def end_connection(self, connection: Hashable) -> Session | None:
+        """End the session of a connection, and return it, if it has one."""
         session = self._sessions.get(connection)
         if session is not None:
             self.end(session)
+        return session
 
     def time_passed(self, session: Session) -> None:
         """End a session that has been idle for long enough."""

@@ -188,7 +188,8 @@ class Session:
     questions: dict[int, Question] = field(init=False, factory=dict)
     own: OwnStream | None = field(init=False, default=None)
     _left: Callable[[ClientRequest], None]
-    _numbers: count[int] = field(init=False, factory=lambda: count(1))
+    numbers: count[int] = field(init=False, factory=lambda: count(1))
+    """Ids of questions to come."""
     _streams: count[int] = field(init=False, factory=lambda: count(1))
 
     @property
@@ -207,7 +208,7 @@ class Session:
 
     def next_question(self) -> int:
         """Return the id of a new question."""
-        return next(self._numbers)
+        return next(self.numbers)
 
     def forget(self, request: ClientRequest) -> None:
         """A request is over."""
