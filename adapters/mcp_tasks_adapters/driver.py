@@ -608,6 +608,7 @@ class Driver:
         if self._workers.get(task_id) is worker:
             del self._workers[task_id]
         worker.context.over()
+        worker.errand = None  # they know each other, and would wait for the garbage collector
         if ending is None:
             if not worker.handed_on:
                 self._work_stopped(task_id, resumption)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -60,6 +62,24 @@ async def test_a_handle_is_told_and_work_starts_when_the_task_is_durable(world: 
     assert started == [created.result["taskId"]]
     store.let_go()
     assert (await world.get(started[0]))["status"] == "completed"
+
+
+@on_both_loops
+async def test_work_that_is_done_leaves_nothing_to_the_garbage_collector(world: World) -> None:
+    contexts: list[weakref.ref[TaskContext]] = []
+
+    async def run(task: TaskContext) -> str:
+        contexts.append(weakref.ref(task))
+        return "done"
+
+    world.serve(working(run))
+    gc.disable()
+    try:
+        await world.create("tool")
+        await world.settle()
+        assert [context() for context in contexts] == [None]
+    finally:
+        gc.enable()
 
 
 @on_both_loops
