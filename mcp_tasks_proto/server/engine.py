@@ -544,8 +544,8 @@ class ServerEngine:
             else:
                 self._out.append(RejectReport(operation.report, decision.rejection))
         if decision.resumes and decision.after is not None:
-            self._out.append(resumed_work(decision.after))
-            self._tasks.work_resumed(decision.after)
+            if self._tasks.work_resumed(decision.after):
+                self._out.append(resumed_work(decision.after))
         elif isinstance(operation, Refresh) and decision.found is not None:
             self._tasks.news(decision.found)
         if operation.exchange is None:
@@ -562,8 +562,10 @@ class ServerEngine:
         else:
             self._reply(exchange, decision.result or {})
             if isinstance(operation, CreateTask):
-                self._tasks.work_started(operation.record)
-                self._out.append(StartWork(exchange.key, operation.task_id))
+                if self._tasks.work_started(operation.record):
+                    self._out.append(StartWork(exchange.key, operation.task_id))
+                else:
+                    self._out.append(StopCall(exchange.key))
 
     # -- store, time, operation ------------------------------------------------------------------------
 

@@ -302,15 +302,24 @@ class Tasks:
         """Whether a worker or a listener is here who should know how this task stands."""
         return task_id in self._workers or self.streams.listened_to(task_id)
 
-    def work_started(self, record: TaskRecord) -> None:
-        """A worker for this task is being started here."""
-        self._workers[record.task_id] = _Worker(record)
+    def work_started(self, record: TaskRecord) -> bool:
+        """This run of the task's work is being started here; return whether it still is to be.
 
-    def work_resumed(self, record: TaskRecord) -> None:
-        """Another run of this task's work is being started here, as the record says."""
-        self.work_started(record)
+        The store may have answered so late that a later run was started here meanwhile.
+        """
+        worker = self._workers.get(record.task_id)
+        if worker is not None and worker.record.resumptions > record.resumptions:
+            return False
+        self._workers[record.task_id] = _Worker(record)
+        return True
+
+    def work_resumed(self, record: TaskRecord) -> bool:
+        """Another run of the task's work is being started here; return whether it still is to be."""
+        if not self.work_started(record):
+            return False
         # An answer or a wish to cancel may have come between the save and now, and concerned nobody here.
         self.begin(Refresh(task_id=record.task_id))
+        return True
 
     def news(self, record: TaskRecord) -> None:
         """A record has changed, here or on another node: tell whom it concerns."""
@@ -325,9 +334,8 @@ class Tasks:
         if record.cancel_requested_at_ms is not None:
             grace_ends_ms = record.cancel_requested_at_ms + self.limits.cancel_grace_ms
             self.timers.set(record.task_id, grace_ends_ms)
-        if worker is not None:
-            if record.version > worker.record.version:  # news may be overtaken
-                worker.record = record
+        if worker is not None and record.version >= worker.record.version:  # news may be overtaken
+            worker.record = record
             self._inform(worker, record)
 
     def removed(self, task_id: str) -> None:

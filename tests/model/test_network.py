@@ -10,7 +10,7 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mcp_tasks_proto import Limits, Status
@@ -42,6 +42,19 @@ def told(story: list[tuple[int, Fate]]) -> list[Fate]:
     """Return the fates of a story: so many effects without an event, then one with it, and so on."""
     return [fate for calm, event in story for fate in (*[Fate()] * calm, event)]
 
+
+SLOW_TAKE_OVER = told(
+    [
+        (0, Fate(sleep_ms=9_000)),
+        (0, Fate(fails=True)),
+        (8, Fate(crash=Crash.BEFORE)),
+        (1, Fate(delay_ms=60)),
+        (3, Fate(sleep_ms=3_000)),
+        (9, Fate(delay_ms=5_000)),
+        (1, Fate(sleep_ms=9_000)),
+    ]
+)
+"""A node hears that it has taken work over when it has done so once more."""
 
 fates = st.lists(st.tuples(st.integers(0, 12), events), max_size=14).map(told)
 plans = st.builds(
@@ -184,6 +197,7 @@ def test_life4_whatever_fails_once_between_any_two_effects(event: Fate) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(plans, fates, st.sampled_from([2, 3]))
+@example(Grinding(steps=((6_000, "ask"),)), SLOW_TAKE_OVER, 2)
 def test_every_acknowledged_task_is_done(plan: Grinding, story: list[Fate], size: int) -> None:
     """LIFE.4, UPD.5, INP.1."""
     check_done(*played(plan, story, size=size))

@@ -22,6 +22,7 @@ from mcp_tasks_proto import (
     LoadFailed,
     RecordChanged,
     RejectReport,
+    Reply,
     RequestCancel,
     ResumeWork,
     Save,
@@ -29,6 +30,8 @@ from mcp_tasks_proto import (
     SaveFailed,
     ServerEngine,
     ShutdownStarted,
+    StartWork,
+    StopCall,
     TimePassed,
     ToolDeclaration,
     ToolsChanged,
@@ -375,6 +378,47 @@ def test_of_two_runs_at_one_node_the_last_one_counts() -> None:
     last = home.give(WorkCompleted(task_id=TASK, token="last", result=DONE, resumption=2))
     assert last == [AcceptReport("last")]
     assert view(home)["status"] == "completed"
+
+
+def late_answer(host: ServerHost, *facts: Input) -> Input:
+    """Hand in these facts, and return the store's answer to the save they lead to, which has not come yet."""
+    host.held = True
+    for fact in facts:
+        host.give(fact)
+    while isinstance(host.asked[0], Load):
+        host.answer_next()
+    (answer,) = [host.store.answer(effect) for effect in host.asked]
+    host.asked.clear()
+    host.held = False
+    return answer
+
+
+def test_a_take_over_that_is_known_too_late_starts_no_earlier_run() -> None:
+    """LIFE.4: the later run that is here already is not forgotten for it."""
+    home, away = nodes("away")
+    begin(home)
+    saved = late_answer(away, LOST)
+    home.give(WorkLost(TASK, "away"))
+    away.give(WorkLost(TASK, "home"))
+    assert away.give(saved) == []
+    assert [resumed.resumption for resumed in away.of(ResumeWork)] == [3]
+    away.give(again("confirm", ask="3", resumption=3))
+    update(away, {"confirm": ACCEPTED})
+    assert [answer.key for answer in delivered(away.effects)] == ["confirm"]
+
+
+def test_a_creation_that_is_known_too_late_starts_no_earlier_run() -> None:
+    """LIFE.4: the handle goes out; what was offered is not started, since a later run is here already."""
+    home, away = nodes("away")
+    exchange = home.send(request("tools/call", {"name": "lasting"}, capabilities=FORMS))
+    saved = late_answer(home, CallBecameTask(exchange=exchange, task_id=TASK))
+    away.give(LOST)
+    home.give(WorkLost(TASK, "away"))
+    assert [type(effect) for effect in home.give(saved)] == [Reply, StopCall]
+    assert home.reply_to(exchange)["result"]["taskId"] == TASK
+    assert home.of(StartWork) == []
+    told = home.give(WorkCompleted(task_id=TASK, token="last", result=DONE, resumption=2))
+    assert told == [AcceptReport("last")]
 
 
 def test_a_run_that_the_record_does_not_know_is_nobody() -> None:
