@@ -149,12 +149,13 @@ def test_leg2_a_lost_connection_cancels_nothing(host: Place, client: Session) ->
     assert passes(host.tools.cancelled)
 
 
-def test_leg2_the_end_of_a_session_cancels_its_calls(host: Place, client: Session) -> None:
+def test_leg2_the_end_of_a_session_fails_its_calls(host: Place, client: Session) -> None:
     waiting = client.send(tools_call("wait"))
     assert passes(host.tools.started)
     client.ask(method="DELETE")
     assert passes(host.tools.cancelled)
-    assert waiting.response().status == 202
+    failed = waiting.response()
+    assert (failed.status, failed.json["error"]["code"]) == (404, -32600)
 
 
 # -- calls and tasks ---------------------------------------------------------------------------------------
