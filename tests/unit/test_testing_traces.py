@@ -126,7 +126,10 @@ def test_time_passes_in_milliseconds_from_the_start() -> None:
         ("client 2 subscriptions/listen as alice", ["send 2 acknowledged"]),
         (
             "client 2 tools/list",
-            ['reply 2 complete {"tools": [{"name": "render"}], "ttlMs": 60000, "cacheScope": "private"}'],
+            [
+                'reply 2 complete {"tools": [{"name": "render", "inputSchema": {"type": "object"}}], '
+                '"ttlMs": 60000, "cacheScope": "private"}'
+            ],
         ),
         (
             'client 2 tools/list {"cursor": 5}',
