@@ -27,13 +27,13 @@ PIP := python -m pip --quiet --disable-pip-version-check install
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo         a real server, a real client, every message shown"
+	@echo "make demo         a real server, clients of both versions, every message shown"
 	@echo "make test         all tests, with the core's coverage"
 	@echo "make crash        a server killed 200 times: KILLS=, STORE=, SERVERS=, SEED= change that"
 	@echo "make check        ruff, mypy --strict, import-linter"
 	@echo "make conformance  the official conformance suite, on both loops"
 	@echo "make bench        the benchmarks, each printing a ratio"
-	@echo "make docs         write the generated pages of docs/ anew"
+	@echo "make docs         write the generated pages of docs/ anew (docs/eras.md from a run)"
 	@echo "make clean        remove .venv and every cache"
 
 demo: $(VENV)/all.stamp

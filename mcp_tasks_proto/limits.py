@@ -64,7 +64,7 @@ class Limits:
     streams: int = _positive(1024)
     """Open listen streams."""
     streams_per_principal: int = _positive(64)
-    """Open listen streams of one principal."""
+    """Open listen streams of one principal. Callers without a name are many: they are not held to it."""
     stream_tasks: int = _positive(256)
     """Task ids on one listen stream."""
     workers: int = _positive(100_000)
@@ -83,6 +83,8 @@ class Limits:
     """Sessions of one principal."""
     session_idle_ms: int = _positive(1_800_000)
     """A session in which nothing is asked and no stream is open."""
+    session_lost_requests: int = _positive(64)
+    """Calls of a session that go on although their connection was lost; then the oldest is cancelled."""
     session_events: int = _positive(256)
     """Events of its streams that a session keeps, for a client that lost its connection."""
     session_event_bytes: int = _positive(256 * 1024)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from attrs import evolve, frozen
 
@@ -20,17 +20,38 @@ from mcp_tasks_proto.errors import (
     unsupported_version,
 )
 from mcp_tasks_proto.inputs import HttpHead
-from mcp_tasks_proto.settings import ServerSettings, TaskSupport, ToolDeclaration
+from mcp_tasks_proto.settings import TaskSupport, ToolDeclaration
 from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, PROTOCOL_VERSION, TASKS_EXTENSION
 from mcp_tasks_proto.wire.http import check_parameter_headers, check_standard_headers, check_version_header
 from mcp_tasks_proto.wire.jsonrpc import Request
 
-__all__ = ["OWNED_METHODS", "Accepted", "Decision", "Reason", "Refused", "declares_tasks", "negotiate"]
+__all__ = [
+    "OWNED_METHODS",
+    "Accepted",
+    "Decision",
+    "Reason",
+    "Refused",
+    "Served",
+    "declares_tasks",
+    "negotiate",
+]
 
 TASK_METHODS: Final = frozenset({"tasks/get", "tasks/update", "tasks/cancel"})
 
 OWNED_METHODS: Final = TASK_METHODS | {"server/discover", "tools/list", "tools/call", "subscriptions/listen"}
 """The methods an engine answers by itself; every other one is the host's (WIRE.5)."""
+
+
+class Served(Protocol):
+    """What a server or a proxy serves, as far as the checks need to know."""
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """Protocol versions."""
+
+    @property
+    def methods(self) -> frozenset[str]:
+        """Methods beside those of :data:`OWNED_METHODS`."""
 
 
 class Reason(Enum):
@@ -79,7 +100,7 @@ def negotiate(
     *,
     http: HttpHead | None,
     tasks_enabled: bool,
-    settings: ServerSettings,
+    settings: Served,
     tools: Mapping[str, ToolDeclaration],
 ) -> Decision:
     """Decide whether ``request`` goes on to its method; the order of checks is NEG.3's."""
@@ -126,7 +147,7 @@ def negotiate(
     return Accepted(capabilities, may_use_tasks)
 
 
-def _serves(method: str, tasks_enabled: bool, settings: ServerSettings) -> bool:
+def _serves(method: str, tasks_enabled: bool, settings: Served) -> bool:
     if method in OWNED_METHODS:
         return tasks_enabled or method not in TASK_METHODS
     return method in settings.methods

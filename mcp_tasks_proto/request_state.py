@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from hmac import compare_digest, digest
@@ -21,6 +20,7 @@ from typing import Any, Final, Protocol
 from attrs import field, frozen
 
 from mcp_tasks_proto.errors import LocalProtocolError
+from mcp_tasks_proto.wire.base64url import to_bytes, to_text
 from mcp_tasks_proto.wire.jsonrpc import encode
 
 __all__ = ["HmacSealer", "SealedState", "Sealer", "open_state", "seal_state"]
@@ -75,14 +75,14 @@ class HmacSealer:
 
     def seal(self, payload: bytes) -> str:
         """Return a token for ``payload``: its version, the payload and its code, in base64url."""
-        return f"{_VERSION}.{_to_text(payload)}.{_to_text(_code(self._keys[0], payload))}"
+        return f"{_VERSION}.{to_text(payload)}.{to_text(_code(self._keys[0], payload))}"
 
     def open(self, token: str) -> bytes | None:
         """Return the payload of a token that one of the keys sealed; ``None`` for anything else."""
         read = _TOKEN.fullmatch(token) if isinstance(token, str) else None
         if read is None:
             return None
-        payload, code = _to_bytes(read[1]), _to_bytes(read[2])
+        payload, code = to_bytes(read[1]), to_bytes(read[2])
         if payload is None or code is None:
             return None
         if not any(compare_digest(code, _code(key, payload)) for key in self._keys):
@@ -98,19 +98,6 @@ _TOKEN: Final = re.compile(rf"{_VERSION}\.([A-Za-z0-9_-]*+)\.([A-Za-z0-9_-]{{43}
 
 def _code(key: bytes, payload: bytes) -> bytes:
     return digest(key, _CONTEXT + payload, "sha256")
-
-
-def _to_text(data: bytes) -> str:
-    return urlsafe_b64encode(data).decode("ascii").rstrip("=")
-
-
-def _to_bytes(text: str) -> bytes | None:
-    """Read base64url. Only the one way that :func:`_to_text` writes the bytes will do."""
-    try:
-        data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except ValueError:
-        return None
-    return data if _to_text(data) == text else None
 
 
 # -- states ---------------------------------------------------------------------------------------------

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 from heapq import heapify, heappop, heappush
 from itertools import count
+from typing import Final
 
 from attrs import define, field
 
-__all__ = ["Timers"]
+__all__ = ["LAST_MS", "Timers"]
+
+LAST_MS: Final = 253_402_300_799_999
+"""The end of the year 9999, the last moment RFC 3339 can write."""
 
 
 @define(eq=False)

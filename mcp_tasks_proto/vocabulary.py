@@ -6,11 +6,13 @@ __all__ = [
     "CACHEABLE_METHODS",
     "CLIENT_CAPABILITIES",
     "CLIENT_INFO",
+    "INPUT_METHODS",
     "LEGACY_VERSION",
     "LOG_LEVEL",
     "MODERN_VERSION",
     "PROGRESS_TOKEN",
     "PROTOCOL_VERSION",
+    "RELATED_TASK",
     "SERVER_INFO",
     "SUBSCRIPTION_ID",
     "TASKS_EXTENSION",
@@ -26,8 +28,13 @@ CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+RELATED_TASK = "io.modelcontextprotocol/related-task"
+"""The ``_meta`` key that ties a message to a task: an object with a ``taskId``."""
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 PROGRESS_TOKEN = "progressToken"
+
+INPUT_METHODS = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""Methods that may be answered with ``input_required`` (core, "Multi Round-Trip Requests")."""
 
 CACHEABLE_METHODS = frozenset(
     {

@@ -84,7 +84,7 @@ from mcp_tasks_proto.inputs import (
     WorkFailed,
     WorkStopped,
 )
-from mcp_tasks_proto.legacy import DualEraServer, LegacyPolicy
+from mcp_tasks_proto.legacy.server import DualEraServer, LegacyPolicy
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.wire.jsonrpc import Notification, Response, error_message, parse_message
 

@@ -20,7 +20,7 @@ import h11
 from attrs import evolve, frozen
 
 from mcp_tasks_proto.errors import LimitExceeded, LocalProtocolError, RemoteProtocolError
-from mcp_tasks_proto.legacy.requester_messages import SendLegacy, ServerAsked, StreamOpened
+from mcp_tasks_proto.legacy.messages import SendLegacy, ServerAsked, StreamOpened
 from mcp_tasks_proto.legacy.vocabulary import (
     LAST_EVENT_ID_HEADER,
     PROTOCOL_VERSION_HEADER,

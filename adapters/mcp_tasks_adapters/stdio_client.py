@@ -18,7 +18,7 @@ from mcp_tasks_adapters.driver import Event
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.errors import LimitExceeded, LocalProtocolError, RemoteProtocolError
-from mcp_tasks_proto.legacy.requester_messages import ConnectionLost, SendLegacy, ServerAsked
+from mcp_tasks_proto.legacy.messages import ConnectionLost, SendLegacy, ServerAsked
 from mcp_tasks_proto.legacy.vocabulary import TOOLS_CHANGED
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import (

@@ -1,8 +1,4 @@
 """Protocol version 2025-11-25, beside the modern one: translators around the modern engines (LEG).
 
-:class:`DualEraServer` takes the place of a :class:`~mcp_tasks_proto.server.ServerEngine`.
+:mod:`.server` serves both eras on one endpoint, :mod:`.requester` speaks to servers of either.
 """
-
-from mcp_tasks_proto.legacy.server import DualEraServer, LegacyPolicy
-
-__all__ = ["DualEraServer", "LegacyPolicy"]

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject, internal_error
-from mcp_tasks_proto.legacy.vocabulary import RELATED_TASK
 from mcp_tasks_proto.settings import ServerSettings, TaskSupport
 from mcp_tasks_proto.vocabulary import (
     CLIENT_CAPABILITIES,
@@ -19,6 +18,7 @@ from mcp_tasks_proto.vocabulary import (
     LOG_LEVEL,
     MODERN_VERSION,
     PROTOCOL_VERSION,
+    RELATED_TASK,
     SERVER_INFO,
     TASKS_EXTENSION,
 )
@@ -36,6 +36,7 @@ __all__ = [
     "modern_params",
     "plain_result",
     "with_related_task",
+    "without_related_task",
 ]
 
 Object = Mapping[str, Any]
@@ -164,6 +165,15 @@ def with_related_task(message: Object, task_id: str) -> dict[str, Any]:
     return {**message, "_meta": {**message.get("_meta", {}), RELATED_TASK: {"taskId": task_id}}}
 
 
+def without_related_task(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result or params, of whatever peer, without the note of whose task they are."""
+    kept = {name: value for name, value in members.items() if name != "_meta"}
+    given = members.get("_meta")
+    own = given if isinstance(given, Mapping) else {}
+    meta = {name: value for name, value in own.items() if name != RELATED_TASK}
+    return {**kept, "_meta": meta} if meta else kept
+
+
 def expiry_ms(view: Object) -> int | None:
     """Return when a task may be gone, in Unix milliseconds; ``None``: never."""
     if view["ttlMs"] is None:
@@ -179,9 +189,10 @@ def modern_capabilities(declared: Object) -> dict[str, Any]:
     """Return what a client declared in ``initialize``, as a modern request may declare it.
 
     Without the extension, which counts for nothing here (LEG.1), and without this era's own ``tasks``.
+    This era does not know ``extensions``, so whatever else stands there declares nothing.
     """
-    capabilities = {name: value for name, value in declared.items() if name != "tasks"}
-    extensions = capabilities.get("extensions")
+    capabilities = {name: value for name, value in declared.items() if name not in ("tasks", "extensions")}
+    extensions = declared.get("extensions")
     if isinstance(extensions, Mapping):
         others = {name: value for name, value in extensions.items() if name != TASKS_EXTENSION}
         capabilities["extensions"] = others

@@ -11,14 +11,10 @@ __all__ = [
     "LAST_EVENT_ID_HEADER",
     "PING",
     "PROTOCOL_VERSION_HEADER",
-    "RELATED_TASK",
     "SESSION_HEADER",
     "TASK_STATUS",
     "TOOLS_CHANGED",
 ]
-
-RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
-"""The ``_meta`` key that ties a message to a task: an object with a ``taskId``."""
 
 INITIALIZE: Final = "initialize"
 INITIALIZED: Final = "notifications/initialized"

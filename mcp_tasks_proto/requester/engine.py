@@ -63,22 +63,22 @@ from mcp_tasks_proto.requester.outcomes import (
     Outcome,
     failure,
     fault_of,
-    modern,
 )
 from mcp_tasks_proto.requester.questions import Questions
 from mcp_tasks_proto.requester.reference import TaskReference
 from mcp_tasks_proto.requester.requests import Requests, backoff
 from mcp_tasks_proto.requester.rounds import (
     CANCELLED_ANSWER,
-    INPUT_METHODS,
     answerable,
     read_round,
 )
 from mcp_tasks_proto.requester.settings import RequesterSettings
 from mcp_tasks_proto.requester.tools import ToolList, usable_tools
-from mcp_tasks_proto.requester.watching import LAST_MS, Watcher, read_view
-from mcp_tasks_proto.timers import Timers
+from mcp_tasks_proto.requester.watching import Watcher
+from mcp_tasks_proto.timers import LAST_MS, Timers
+from mcp_tasks_proto.vocabulary import INPUT_METHODS
 from mcp_tasks_proto.wire.jsonrpc import Notification, Response, parse_message
+from mcp_tasks_proto.wire.reading import modern, read_view
 from mcp_tasks_proto.wire.schema import ABSENT, ParamsError, TaskView
 
 __all__ = ["RequesterEngine"]

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject
 from mcp_tasks_proto.lifecycle import Status
+from mcp_tasks_proto.wire.reading import modern
 from mcp_tasks_proto.wire.schema import TaskView
 
 __all__ = [
@@ -23,7 +24,6 @@ __all__ = [
     "Outcome",
     "failure",
     "fault_of",
-    "modern",
     "outcome_of",
 ]
 
@@ -97,8 +97,6 @@ Outcome = Completed | Failed | Cancelled | Expired | ObservationLost
 DENIED: Final = frozenset({401, 403})
 """HTTP statuses that ask for other credentials: the answer stays the same, however long one waits."""
 
-_STALE_MISSING_CAPABILITY: Final = -32003
-"""What drafts of the specification had in place of -32021."""
 _STALE_UNKNOWN_RESOURCE: Final = -32002
 """What earlier versions had in place of -32602 for a resource that does not exist."""
 
@@ -119,14 +117,6 @@ _CALLERS_CODES: Final = frozenset(
 def fault_of(code: int) -> Fault:
     """Return who has to act on an error with this code. The caller's own would come again, unchanged."""
     return Fault.CALLER if code in _CALLERS_CODES else Fault.SERVER
-
-
-def modern(error: ErrorObject) -> ErrorObject:
-    """Read the code of a draft as what became of it."""
-    stale = error.code == _STALE_MISSING_CAPABILITY and isinstance(error.data, dict)
-    if stale and "requiredCapabilities" in error.data:
-        return evolve(error, code=int(ErrorCode.MISSING_CLIENT_CAPABILITY))
-    return error
 
 
 def failure(error: ErrorObject, http_status: int | None = None) -> Failed:

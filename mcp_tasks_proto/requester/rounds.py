@@ -10,10 +10,7 @@ from attrs import frozen
 from mcp_tasks_proto.input_requests import check_requests, missing_capabilities
 from mcp_tasks_proto.requester.settings import RequesterSettings
 
-__all__ = ["CANCELLED_ANSWER", "INPUT_METHODS", "Round", "answerable", "is_elicitation", "read_round"]
-
-INPUT_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
-"""The methods that a server may answer with ``input_required``."""
+__all__ = ["CANCELLED_ANSWER", "Round", "answerable", "is_elicitation", "read_round"]
 
 CANCELLED_ANSWER: Final[Mapping[str, Any]] = {"action": "cancel"}
 """To an elicitation that nobody will be shown."""

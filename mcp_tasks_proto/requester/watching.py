@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from attrs import define, field
 
@@ -24,12 +23,11 @@ from mcp_tasks_proto.requester.outcomes import (
 from mcp_tasks_proto.requester.questions import Questions
 from mcp_tasks_proto.requester.reference import TaskReference
 from mcp_tasks_proto.requester.requests import Requests, backoff
-from mcp_tasks_proto.wire.schema import ABSENT, ParamsError, TaskView, structure
+from mcp_tasks_proto.timers import LAST_MS
+from mcp_tasks_proto.wire.reading import is_older, read_view
+from mcp_tasks_proto.wire.schema import ABSENT, ParamsError, TaskView
 
-__all__ = ["LAST_MS", "Watcher", "read_view"]
-
-LAST_MS: Final = 253_402_300_799_999
-"""The end of the year 9999, the last moment RFC 3339 can write."""
+__all__ = ["Watcher"]
 
 
 @define(eq=False, kw_only=True)
@@ -294,15 +292,6 @@ class Watcher:
             self._plan_poll(watch, soon=True)
 
 
-def read_view(members: Mapping[str, Any]) -> TaskView:
-    """Read a view from a result or notification, without what belongs to its envelope.
-
-    Raises :class:`~mcp_tasks_proto.wire.schema.ParamsError`.
-    """
-    own = {name: value for name, value in members.items() if name not in ("_meta", "resultType")}
-    return structure(TaskView, own)
-
-
 def _lacks_payload(view: TaskView) -> bool:
     """Whether a view lacks what its status is about; some servers only notify that there is news."""
     match view.status:
@@ -318,12 +307,4 @@ def _lacks_payload(view: TaskView) -> bool:
 
 def _stale(watch: Watch, view: TaskView) -> bool:
     """Whether a newer view came before this one. An end is news whenever it comes (REQ.5)."""
-    return not view.status.terminal and _older(view.last_updated_at, watch.seen)
-
-
-def _older(one: str, other: str) -> bool:
-    """Whether one RFC 3339 time is before another; a time that cannot be read is never."""
-    try:
-        return datetime.fromisoformat(one) < datetime.fromisoformat(other)
-    except (ValueError, TypeError):
-        return False
+    return not view.status.terminal and is_older(view.last_updated_at, watch.seen)

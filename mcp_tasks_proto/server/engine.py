@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from mcp_tasks_proto.advertising import discover, list_tools
 from mcp_tasks_proto.effects import (
     AcceptReport,
     Effect,
@@ -73,8 +74,8 @@ from mcp_tasks_proto.inputs import (
 from mcp_tasks_proto.negotiation import Refused, negotiate
 from mcp_tasks_proto.records import Resumption
 from mcp_tasks_proto.request_state import seal_state
-from mcp_tasks_proto.server.exchange import Awaits, Exchange, is_id
-from mcp_tasks_proto.server.methods import INPUT_METHODS, GivenInput, discover, list_tools, read_input
+from mcp_tasks_proto.server.exchange import Awaits, Exchange
+from mcp_tasks_proto.server.methods import GivenInput, read_input
 from mcp_tasks_proto.server.operations import (
     AnswerTask,
     CancelTask,
@@ -98,12 +99,14 @@ from mcp_tasks_proto.server.reports import (
 from mcp_tasks_proto.server.tasks import Tasks
 from mcp_tasks_proto.settings import InputVisibility, ServerSettings, TaskSupport, ToolDeclaration
 from mcp_tasks_proto.subscriptions import Stream, Streams
-from mcp_tasks_proto.vocabulary import CACHEABLE_METHODS, SERVER_INFO, SUBSCRIPTION_ID
+from mcp_tasks_proto.timers import LAST_MS
+from mcp_tasks_proto.vocabulary import CACHEABLE_METHODS, INPUT_METHODS, SERVER_INFO, SUBSCRIPTION_ID
 from mcp_tasks_proto.wire.jsonrpc import (
     Malformed,
     Notification,
     Request,
     error_message,
+    is_id,
     parse_message,
     result_message,
 )
@@ -118,9 +121,6 @@ from mcp_tasks_proto.wire.schema import (
 __all__ = ["ServerEngine"]
 
 SHUTTING_DOWN: Final = internal_error("the server is shutting down", reason="shutting_down")
-
-LAST_MS: Final = 253_402_300_799_999
-"""The end of the year 9999, the last moment RFC 3339 can write."""
 
 
 @define(eq=False, kw_only=True)
@@ -185,6 +185,10 @@ class ServerEngine:
         """
         return self._tasks.concern(task_id)
 
+    def in_flight(self, connection: Hashable, request_id: str | int) -> bool:
+        """Whether a request with this id awaits its answer on this shared channel (WIRE.3)."""
+        return (connection, request_id) in self._by_request_id
+
     # -- messages ------------------------------------------------------------------------------------
 
     def _message_received(self, received: MessageReceived) -> None:
@@ -205,7 +209,7 @@ class ServerEngine:
 
     def _request_received(self, received: MessageReceived, request: Request) -> None:
         key, limits = received.exchange, self.settings.limits
-        if (received.connection, request.id) in self._by_request_id:
+        if self.in_flight(received.connection, request.id):
             return self._refuse(received, request.id, invalid_request("a request with this id is in flight"))
         if self._stopping:
             return self._refuse(received, request.id, SHUTTING_DOWN, 503)
@@ -309,7 +313,8 @@ class ServerEngine:
         self._reply(exchange, discover(self.settings, tasks_enabled=exchange.tasks_enabled))
 
     def _list_tools(self, exchange: Exchange) -> None:
-        self._settle(exchange, list_tools(self.settings, self._by_name, exchange.request.params))
+        definitions = {name: tool.definition for name, tool in self._by_name.items()}
+        self._settle(exchange, list_tools(self.settings, definitions, exchange.request.params))
 
     def _settle(self, exchange: Exchange, outcome: dict[str, Any] | ErrorObject) -> None:
         if isinstance(outcome, ErrorObject):
@@ -434,13 +439,14 @@ class ServerEngine:
             return self._fail(exchange, limit_reached("stream_tasks"))
         if len(streams) >= limits.streams:
             return self._fail(exchange, limit_reached("streams"))
-        if streams.of_principal(exchange.principal) >= limits.streams_per_principal:
+        principal = exchange.principal
+        if principal is not None and streams.of_principal(principal) >= limits.streams_per_principal:
             return self._fail(exchange, limit_reached("streams_per_principal"))
         exchange.awaits = Awaits.NEWS
         stream = Stream(
             exchange=exchange.key,
             request_id=exchange.request.id,
-            principal=exchange.principal,
+            principal=principal,
             tools_list_changed=wanted.tools_list_changed,
             task_ids=task_ids,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from enum import Enum
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from attrs import define, field
 
@@ -14,9 +14,9 @@ from mcp_tasks_proto.inputs import CallNotified
 from mcp_tasks_proto.records import Resumption
 from mcp_tasks_proto.subscriptions import Outbox
 from mcp_tasks_proto.vocabulary import LOG_LEVEL, PROGRESS_TOKEN
-from mcp_tasks_proto.wire.jsonrpc import Request, notification_message
+from mcp_tasks_proto.wire.jsonrpc import Request, is_id, notification_message
 
-__all__ = ["LOG_LEVELS", "Awaits", "Exchange", "is_id"]
+__all__ = ["LOG_LEVELS", "Awaits", "Exchange"]
 
 LOG_LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """The levels of ``notifications/message``, least severe first."""
@@ -85,11 +85,6 @@ class Exchange:
             self.outbox = Outbox(self.key)
         self.outbox.drop(self._logged - LOG_BACKLOG)
         return self.outbox.put(subject, lambda: notification_message(report.method, params))
-
-
-def is_id(value: Any) -> TypeGuard[str | int]:
-    """Whether this can be a request's id or a progress token: a string or an integer, and no boolean."""
-    return type(value) in (str, int)
 
 
 def _wants_level(threshold: Any, level: Any) -> bool:

@@ -1,9 +1,9 @@
-"""What the engine's own methods answer, as pure functions of the settings and one request."""
+"""What a request brings to the handler that answers it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from attrs import field, frozen
 
@@ -11,52 +11,10 @@ from mcp_tasks_proto.errors import ErrorObject, LocalProtocolError, invalid_para
 from mcp_tasks_proto.input_requests import check_response
 from mcp_tasks_proto.request_state import open_state
 from mcp_tasks_proto.server.reports import copied
-from mcp_tasks_proto.settings import ServerSettings, ToolDeclaration
-from mcp_tasks_proto.vocabulary import TASKS_EXTENSION
+from mcp_tasks_proto.settings import ServerSettings
 from mcp_tasks_proto.wire.jsonrpc import Request
 
-__all__ = ["INPUT_METHODS", "GivenInput", "discover", "list_tools", "read_input"]
-
-INPUT_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
-"""The methods that may be answered with ``input_required`` (core, "Multi Round-Trip Requests")."""
-
-
-def discover(settings: ServerSettings, *, tasks_enabled: bool) -> dict[str, Any]:
-    """Return the result of ``server/discover`` (NEG.9)."""
-    capabilities: dict[str, Any] = {"tools": {"listChanged": True}, **settings.capabilities}
-    if tasks_enabled:
-        capabilities["extensions"] = {**capabilities.get("extensions", {}), TASKS_EXTENSION: {}}
-    result: dict[str, Any] = {
-        "supportedVersions": list(settings.versions),
-        "capabilities": capabilities,
-        "ttlMs": settings.discovery_ttl_ms,
-        "cacheScope": settings.cache_scope,
-    }
-    if settings.instructions is not None:
-        result["instructions"] = settings.instructions
-    return result
-
-
-def list_tools(
-    settings: ServerSettings, tools: Mapping[str, ToolDeclaration], params: Mapping[str, Any]
-) -> dict[str, Any] | ErrorObject:
-    """Return one page of ``tools/list``. A cursor is the name of the tool before the page."""
-    names = list(tools)
-    start = 0
-    cursor = params.get("cursor")
-    if cursor is not None:
-        if cursor not in names:
-            return invalid_params("cursor is not one that this server gave out, or its tool is gone")
-        start = names.index(cursor) + 1
-    page = names[start : start + settings.page_size]
-    result: dict[str, Any] = {
-        "tools": [dict(tools[name].definition) for name in page],
-        "ttlMs": settings.discovery_ttl_ms,
-        "cacheScope": settings.cache_scope,
-    }
-    if start + len(page) < len(names):
-        result["nextCursor"] = page[-1]
-    return result
+__all__ = ["GivenInput", "read_input"]
 
 
 @frozen

@@ -19,7 +19,7 @@ from mcp_tasks_proto.inputs import (
     MessageReceived,
     TimePassed,
 )
-from mcp_tasks_proto.legacy import DualEraServer
+from mcp_tasks_proto.legacy.server import DualEraServer
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.testing.messages import request
 from mcp_tasks_proto.testing.store import DictStore

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from json import JSONDecodeError, JSONDecoder, JSONEncoder
 from math import isfinite
 from re import compile as pattern
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeGuard
 
 from attrs import evolve, frozen
 
@@ -36,6 +36,7 @@ __all__ = [
     "encode",
     "encode_checked",
     "error_message",
+    "is_id",
     "json_size",
     "message_too_large",
     "notification_message",
@@ -301,9 +302,14 @@ def _malformed(problem: str, message: Mapping[str, Any]) -> Malformed:
     return Malformed(invalid_request(problem), _readable_id(message))
 
 
+def is_id(value: Any) -> TypeGuard[str | int]:
+    """Whether this can be a request's id or a progress token: a string or an integer, and no boolean."""
+    return type(value) in _ID_TYPES
+
+
 def _readable_id(message: Mapping[str, Any]) -> str | int | None:
     request_id = message.get("id")
-    return request_id if type(request_id) in _ID_TYPES else None
+    return request_id if is_id(request_id) else None
 
 
 def _parse_response(message: Mapping[str, Any]) -> Response | Malformed:

@@ -37,10 +37,13 @@ __all__ = [
     "TaskView",
     "UpdateTaskParams",
     "create_result",
+    "from_stored",
     "record_from_json",
     "record_to_json",
     "structure",
     "task_view",
+    "timestamp",
+    "to_stored",
     "unstructure",
 ]
 
@@ -435,8 +438,8 @@ def _task(record: TaskRecord) -> dict[str, Any]:
     task: dict[str, Any] = {
         "taskId": record.task_id,
         "status": record.status.value,
-        "createdAt": _timestamp(record.created_at_ms),
-        "lastUpdatedAt": _timestamp(record.last_updated_at_ms),
+        "createdAt": timestamp(record.created_at_ms),
+        "lastUpdatedAt": timestamp(record.last_updated_at_ms),
         "ttlMs": record.ttl_ms,
     }
     if record.poll_interval_ms is not None:
@@ -449,7 +452,7 @@ def _task(record: TaskRecord) -> dict[str, Any]:
 _EPOCH: Final = datetime(1970, 1, 1)
 
 
-def _timestamp(unix_ms: int) -> str:
+def timestamp(unix_ms: int) -> str:
     """Return a time as RFC 3339 has it, in UTC with milliseconds."""
     seconds, milliseconds = divmod(unix_ms, 1000)
     return f"{_to_the_second(seconds)}.{milliseconds:03d}Z"
@@ -471,7 +474,7 @@ _SCHEMA: Final = 1
 
 def record_to_json(record: TaskRecord) -> dict[str, Any]:
     """Return a record as JSON that a store can keep; :func:`record_from_json` gives it back, equal."""
-    return {**_STORED.unstructure(record), "schema": _SCHEMA}
+    return to_stored(record)
 
 
 def record_from_json(value: Any) -> TaskRecord:
@@ -480,16 +483,29 @@ def record_from_json(value: Any) -> TaskRecord:
     Members that this version does not know are kept in ``extra`` and written back. Raises ``ValueError`` for
     JSON that is no record, or that a later version wrote which this one must not touch.
     """
+    return from_stored(TaskRecord, value, "task record")
+
+
+def to_stored(instance: Any) -> dict[str, Any]:
+    """Return a value as JSON that a store can keep; :func:`from_stored` gives it back, equal."""
+    return {**_STORED.unstructure(instance), "schema": _SCHEMA}
+
+
+def from_stored(cls: type[_T], value: Any, what: str) -> _T:
+    """Read what :func:`to_stored` wrote; ``what`` names it in errors.
+
+    Raises ``ValueError`` for JSON that is none, or that a later version wrote.
+    """
     schema = value.get("schema") if isinstance(value, dict) else None
     if type(schema) is not int or schema < 1:
-        raise ValueError("not a stored task record")
+        raise ValueError(f"not a stored {what}")
     if schema > _SCHEMA:
         raise ValueError(
-            f"the stored task record has schema {schema}, of a later version of this package; "
+            f"the stored {what} has schema {schema}, of a later version of this package; "
             f"this one reads up to {_SCHEMA}"
         )
     members = {name: member for name, member in value.items() if name != "schema"}
     try:
-        return _STORED.structure(members, TaskRecord)
+        return _STORED.structure(members, cls)
     except _MismatchError as mismatch:
-        raise ValueError(f"stored task record: {mismatch.describe('it')}") from None
+        raise ValueError(f"stored {what}: {mismatch.describe('it')}") from None

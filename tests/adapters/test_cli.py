@@ -28,7 +28,13 @@ from mcp_tasks_adapters.cli.target import TargetError, load_server
 from mcp_tasks_adapters.toolkit import Limits, Server
 
 from mcp_tasks_proto.lifecycle import render_mermaid, render_table
-from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, MODERN_VERSION, PROTOCOL_VERSION, TASKS_EXTENSION
+from mcp_tasks_proto.vocabulary import (
+    CLIENT_CAPABILITIES,
+    LEGACY_VERSION,
+    MODERN_VERSION,
+    PROTOCOL_VERSION,
+    TASKS_EXTENSION,
+)
 from mcp_tasks_proto.wire.http import request_headers
 
 PATIENCE_S: Final = 60.0
@@ -462,7 +468,8 @@ def test_asyncio_needs_no_trio(authors_file: Path) -> None:
 def test_the_demo_shows_a_task_in_every_status(loop: str) -> None:
     ran = run("demo", "--loop", loop, "--json")
     assert ran.returncode == 0, ran.stderr
-    shown = [json.loads(line) for line in ran.stdout.splitlines()]
+    everything = [json.loads(line) for line in ran.stdout.splitlines()]
+    shown = [one for one in everything if LEGACY_VERSION not in one["chapter"]]
     messages = [one for one in shown if one["direction"] != "none"]
     assert [one["direction"] for one in messages] == ["request", "response"] * (len(messages) // 2)
     methods = {one["message"]["method"] for one in messages if one["direction"] == "request"}
@@ -472,6 +479,7 @@ def test_the_demo_shows_a_task_in_every_status(loop: str) -> None:
     assert statuses >= {"working", "input_required", "completed", "failed", "cancelled"}
     assert any(result.get("result", {}).get("isError") for result in results)
     its_own_server_is_killed_and_the_same_task_completes(shown)
+    a_client_of_2025_lives_with_a_task_on_the_same_port(everything[len(shown) :])
 
 
 def its_own_server_is_killed_and_the_same_task_completes(shown: list[dict[str, Any]]) -> None:
@@ -487,6 +495,24 @@ def its_own_server_is_killed_and_the_same_task_completes(shown: list[dict[str, A
     assert end["createdAt"] == made["createdAt"]
 
 
+def a_client_of_2025_lives_with_a_task_on_the_same_port(shown: list[dict[str, Any]]) -> None:
+    """LEG.9: its questions come on a stream, and the client of 2026 sees the same task in the end."""
+    said = [(one["direction"], one["message"].get("method")) for one in shown if one["message"] is not None]
+    requests = [method for direction, method in said if direction == "request"]
+    assert requests == [
+        *("initialize", "notifications/initialized", "tools/call", "tasks/result"),
+        *(None, "tasks/get"),
+    ]
+    asked = [method for direction, method in said if direction == "stream"]
+    assert set(asked) == {"notifications/tasks/status", "elicitation/create"}
+    sessions = [one["headers"].get("Mcp-Session-Id") for one in shown if one["direction"] == "request"]
+    assert (sessions[0], sessions[-1]) == (None, None)
+    assert len(set(sessions[1:-1])) == 1
+    view = shown[-1]["message"]["result"]
+    assert view["status"] == "completed"
+    assert view["result"]["content"][0]["text"] == "bridge: 2 frames, published on private."
+
+
 def test_the_demo_is_readable() -> None:
     ran = run("demo")
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -494,6 +520,8 @@ def test_the_demo_is_readable() -> None:
     assert "Mcp-Name: render" in ran.stdout
     assert "⚡ kill -9" in ran.stdout
     assert "✓ cancelled, once the tool had stopped" in ran.stdout
+    assert "← elicitation/create  on the stream" in ran.stdout
+    assert "→ response  The answer" in ran.stdout
 
 
 class _Parrot(BaseHTTPRequestHandler):

@@ -13,7 +13,7 @@ from mcp_tasks_adapters.client import Completed, Failed, ObservationLost, TraceE
 from mcp_tasks_adapters.http_exchange import HttpAddress, HttpExchange
 from mcp_tasks_adapters.stdio_client import StdioDialogue
 
-from mcp_tasks_proto.legacy.requester_messages import SendLegacy, ServerAsked, StreamOpened
+from mcp_tasks_proto.legacy.messages import SendLegacy, ServerAsked, StreamOpened
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import HttpReply, NotificationReceived, RequestFailed, ResponseReceived
 from mcp_tasks_proto.wire.jsonrpc import notification_message, request_message, result_message

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
+from mcp_tasks_adapters.clock import unix_ms
 from mcp_tasks_adapters.stores.postgres import schema as schema_module
 from mcp_tasks_adapters.stores.postgres.place import Place
 from mcp_tasks_adapters.stores.postgres.schema import prepare
@@ -35,6 +36,14 @@ def refusal(schema: Schema) -> str:
     with pytest.raises(StoreError) as refused, opened(schema.store()):
         pass
     return str(refused.value)
+
+
+@pytest.mark.parametrize(("hours", "words"), [(1, "seconds ahead of"), (-1, "seconds behind")])
+def test_ttl1_a_node_whose_clock_is_wrong_is_refused(
+    schema: Schema, monkeypatch: pytest.MonkeyPatch, hours: int, words: str
+) -> None:
+    monkeypatch.setattr(schema_module, "unix_ms", lambda: unix_ms() + hours * 3_600_000)
+    assert words in refusal(schema)
 
 
 # -- whose schema, and which version ---------------------------------------------------------------------

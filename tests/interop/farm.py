@@ -15,6 +15,7 @@ import os
 import signal
 from typing import Any
 
+from mcp_tasks_adapters import RequestFacts
 from mcp_tasks_adapters.asgi import asgi_app
 from mcp_tasks_adapters.toolkit import (
     ProtocolError,
@@ -33,12 +34,19 @@ from mcp_tasks_adapters.toolkit import (
 
 __all__ = ["app", "server"]
 
+
+def caller(facts: RequestFacts) -> str | None:
+    """Return who calls: whoever says a name. Nobody else has one."""
+    return facts.headers.get("x-user")
+
+
 server = Server(
     "interop-farm",
     version="1.0",
     title="The farm",
     instructions="Ask for anything.",
     capabilities={"logging": {}},
+    principal=caller,
 )
 
 POLL_MS = 20

@@ -1,4 +1,4 @@
-"""Running servers that others wrote, each under the interpreter that has what it needs."""
+"""Running servers: those that others wrote each under the interpreter that has what it needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -14,11 +14,23 @@ from typing import Final
 import pytest
 from attrs import frozen
 
-__all__ = ["ROOT", "Elsewhere"]
+__all__ = ["ROOT", "Elsewhere", "needed", "serving"]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 20.0
+
+
+def needed(variable: str, what: str) -> str:
+    """Return what an environment variable says. Fails the test where it says nothing."""
+    value = os.environ.get(variable)
+    if not value:
+        pytest.fail(
+            f"These tests need {what}. `make test` installs it and runs them; or set {variable} to where it "
+            "is.",
+            pytrace=False,
+        )
+    return value
 
 
 @frozen(kw_only=True)
@@ -45,19 +57,24 @@ class Elsewhere:
     @contextmanager
     def serving(self, log: Path) -> Iterator[str]:
         """Serve over HTTP for the length of the block; give the URL. What the server says goes to ``log``."""
-        with log.open("w") as stderr:
-            process = subprocess.Popen(
-                self.command("http"), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr
-            )
+        with serving(self.command("http"), log) as url:
+            yield url
+
+
+@contextmanager
+def serving(command: Sequence[str], log: Path) -> Iterator[str]:
+    """Run a server for the length of the block; give the URL that it says it listens on."""
+    with log.open("w") as stderr:
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr)
+    try:
+        yield _announced(process, log)
+    finally:
+        process.terminate()
         try:
-            yield _announced(process, log)
-        finally:
-            process.terminate()
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def _announced(process: subprocess.Popen[bytes], log: Path) -> str:

@@ -20,24 +20,13 @@ import pytest
 from mcp_tasks_adapters.client import Answer, Failed, accept, decline
 
 from tests.adapters.client_harness import LOOPS
+from tests.interop.servers import needed
 from tests.interop.visitor import PATIENCE_S, Visitor, over_http
 
 EXAMPLES: Final = "node_modules/@modelcontextprotocol/sdk/dist/esm/examples/server"
 START_SECONDS: Final = 60.0
 HAIKU: Final = {"role": "assistant", "content": {"type": "text", "text": "An old pond."}, "model": "none"}
 CAPABILITIES: Final[dict[str, Any]] = {"elicitation": {"form": {}}, "sampling": {}}
-
-
-def needed(variable: str, what: str) -> str:
-    """Return what an environment variable says. Fails the test where it says nothing."""
-    value = os.environ.get(variable)
-    if not value:
-        pytest.fail(
-            f"These tests need {what}. `make test` installs it and runs them; or set {variable} to where it "
-            "is.",
-            pytrace=False,
-        )
-    return value
 
 
 @contextmanager

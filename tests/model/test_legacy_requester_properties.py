@@ -7,7 +7,7 @@ from typing import Any, Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_tasks_proto.legacy.requester_messages import SendLegacy, ServerAsked
+from mcp_tasks_proto.legacy.messages import SendLegacy, ServerAsked
 from mcp_tasks_proto.requester import (
     HttpReply,
     KeepReference,

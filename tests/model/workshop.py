@@ -47,6 +47,7 @@ from mcp_tasks_proto.testing import Pair, Passage, RequesterHost, ServerHost
 
 START: Final = 1_700_000_000_000
 DONE: Final[dict[str, Any]] = {"content": [{"type": "text", "text": "done"}]}
+ERRED: Final[dict[str, Any]] = {"content": [{"type": "text", "text": "out of colour"}], "isError": True}
 BROKE: Final = ErrorObject(-32001, "broke", {"at": 3})
 ANSWER: Final[dict[str, Any]] = {"action": "accept", "content": {"name": "Ada"}}
 FORM: Final[dict[str, Any]] = {
@@ -58,6 +59,11 @@ FORM: Final[dict[str, Any]] = {
 }
 
 
+def question(message: str) -> dict[str, Any]:
+    """Return a question that says this."""
+    return {**FORM, "params": {**FORM["params"], "message": message}}
+
+
 @frozen(kw_only=True)
 class Plan:
     """What the worker of a task does: so many steps, each after a while, and then an end."""
@@ -67,7 +73,7 @@ class Plan:
     last_ms: int = 1_000
     """From the last step to the end."""
     end: str = "complete"
-    """``"complete"``, ``"fail"`` or ``"stop"``."""
+    """``"complete"``, ``"err"`` (as a tool errs), ``"fail"``, ``"stop"``, or ``"never"`` unless told to."""
     obeys: bool = True
     """Whether it stops when it is told to; otherwise it goes on."""
     poll_interval_ms: int = 1_000
@@ -134,17 +140,19 @@ class Workshop:
                 yield delay_ms, WorkProgressed(task_id=task_id, token=None, status_message=message)
             else:
                 names = ("a", "b") if kind == "ask twice" else ("a",)
-                requests = dict.fromkeys(names, FORM)
+                requests = {name: question(f"{number}{name}?") for name in names}
                 yield (
                     delay_ms,
                     WorkAskedInput(task_id=task_id, token=None, ask=f"ask {number}", requests=requests),
                 )
         ends: dict[str, Input] = {
             "complete": WorkCompleted(task_id=task_id, token=None, result=DONE),
+            "err": WorkCompleted(task_id=task_id, token=None, result=ERRED),
             "fail": WorkFailed(task_id=task_id, token=None, error=BROKE),
             "stop": WorkStopped(task_id=task_id, token=None),
         }
-        yield self.plan.last_ms, ends[self.plan.end]
+        if self.plan.end in ends:
+            yield self.plan.last_ms, ends[self.plan.end]
 
     @property
     def questions(self) -> int:
@@ -231,6 +239,8 @@ def fits(end: str, found: Outcome) -> bool:
     match end:
         case "complete":
             return isinstance(found, Completed) and found.result["content"] == DONE["content"]
+        case "err":
+            return isinstance(found, Completed) and ERRED.items() <= found.result.items()
         case "fail":
             return isinstance(found, Failed) and (found.code, found.data) == (BROKE.code, BROKE.data)
         case _:

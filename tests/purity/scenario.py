@@ -1,4 +1,4 @@
-"""A busy day of one server engine, printed: run by ``test_determinism.py`` under different hash seeds.
+"""Busy days of a server and of a proxy, printed: run by ``test_determinism.py`` under different hash seeds.
 
 It goes where order could leak in: many tasks on one stream, several keys at once, several principals,
 expiry of many at the same moment, an end with many streams open.
@@ -6,7 +6,11 @@ expiry of many at the same moment, an end with many streams open.
 
 from __future__ import annotations
 
+from typing import Any
+
 from mcp_tasks_proto import (
+    MODERN_VERSION,
+    TASKS_EXTENSION,
     HmacSealer,
     Limits,
     ServerEngine,
@@ -19,8 +23,10 @@ from mcp_tasks_proto import (
     WorkProgressed,
     WorkStopped,
 )
+from mcp_tasks_proto.proxy import InputKind, ProxyEngine, ProxySettings, SettingsChanged, Upstream
 from mcp_tasks_proto.testing.host import ServerHost
 from mcp_tasks_proto.testing.messages import request
+from mcp_tasks_proto.testing.proxy_host import ProxyHost
 
 TASKS = [f"task-{number:02}-0123456789abcdefghij" for number in range(12)]
 PRINCIPALS = ["alice", "bob", None]
@@ -78,6 +84,53 @@ def busy_day() -> ServerHost:
     return host
 
 
+def busy_proxy() -> ProxyHost:
+    """Live through a day of a proxy before three upstreams; return the host, which kept every effect."""
+    settings = ProxySettings(
+        name="test",
+        version="1",
+        sealer=HmacSealer([b"k" * 32]),
+        upstreams=tuple(Upstream(name=name) for name in ("c", "a", "b")),
+        input_kinds=frozenset(InputKind),
+        extensions=frozenset({"x", "y", "z"}),
+    )
+    host = ProxyHost(engine=ProxyEngine(settings=settings))
+    everything: dict[str, Any] = {"tools": {}, "extensions": {TASKS_EXTENSION: {}, "x": {}, "y": {}, "z": {}}}
+    cached = {"ttlMs": 10_000_000}
+    host.request("tools/list")
+    for name in ("b", "c", "a"):
+        discovered = {"supportedVersions": [MODERN_VERSION], "capabilities": everything, **cached}
+        host.answer("server/discover", discovered, upstream=name)
+        listed = [{"name": f"tool-{number}"} for number in range(4)]
+        host.answer("tools/list", {"tools": listed, **cached}, upstream=name)
+    declared: dict[str, Any] = {
+        "elicitation": {"form": {}, "url": {}},
+        "sampling": {},
+        "roots": {},
+        "extensions": {"z": {}, "x": {}},
+    }
+    times = {"createdAt": "2023-11-14T22:13:20.000Z", "lastUpdatedAt": "2023-11-14T22:13:20.000Z"}
+    handles = []
+    for number, task_id in enumerate(TASKS):
+        tool = f"{'abc'[number % 3]}__tool-1"
+        exchange = host.request("tools/call", {"name": tool}, principal="alice", capabilities=declared)
+        working = {"taskId": task_id, "status": "working", "ttlMs": None, **times}
+        host.answer("tools/call", {"resultType": "task", **working})
+        handles.append(host.reply_to(exchange)["result"]["taskId"])
+    for principal in PRINCIPALS:
+        wanted = {"notifications": {"taskIds": handles, "toolsListChanged": True}}
+        host.request("subscriptions/listen", wanted, principal=principal)
+    for sent in [one for one in host.in_flight.values() if one.message["method"] == "tasks/get"]:
+        task_id = sent.message["params"]["taskId"]
+        working = {"taskId": task_id, "status": "working", "ttlMs": None, **times}
+        host.answer("tasks/get", working)
+    host.advance(100_000)
+    host.give(SettingsChanged(settings))
+    host.give(ShutdownStarted())
+    host.advance(100_000)
+    return host
+
+
 if __name__ == "__main__":
-    for effect in busy_day().effects:
+    for effect in [*busy_day().effects, *busy_proxy().effects]:
         print(effect)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+PROXYS = ("SendUpstream(", "StopUpstream(", "Note(", "Purge(")
 SCENARIO = Path(__file__).with_name("scenario.py")
 
 
@@ -33,5 +34,5 @@ def test_effects_do_not_depend_on_the_hash_seed() -> None:
 
 def test_the_scenario_goes_where_order_could_leak() -> None:
     effects = effects_under("random")
-    for kind in ("StartTool(", "StartWork(", "DeliverInput(", "RequestCancel(", "Send(", "Reply("):
+    for kind in ("StartTool(", "StartWork(", "DeliverInput(", "RequestCancel(", "Send(", "Reply(", *PROXYS):
         assert any(effect.startswith(kind) for effect in effects), kind

@@ -19,6 +19,9 @@ TRACES: Final = sorted(Path(__file__).parent.glob("*.txt"))
 SERVER_TRAPS: Final = {*range(1, 9), *range(11, 16), 30}
 """The traps that a server falls into; of others, traces show the server's side."""
 
+PROXY_TRAPS: Final = {*range(25, 30)}
+"""The traps that a proxy falls into."""
+
 
 @pytest.mark.parametrize("path", TRACES, ids=[path.stem for path in TRACES])
 def test_trace(path: Path, pytestconfig: pytest.Config) -> None:
@@ -42,6 +45,6 @@ def test_a_trace_says_what_it_is_about(path: Path) -> None:
     assert named is None or title.startswith(f"Trap {int(named[1])}: ")
 
 
-def test_every_trap_of_a_server_has_a_trace() -> None:
+def test_every_trap_of_a_server_or_a_proxy_has_a_trace() -> None:
     traced = {int(found[1]) for path in TRACES if (found := re.match(r"trap-(\d+)-", path.name))}
-    assert traced >= SERVER_TRAPS
+    assert traced >= SERVER_TRAPS | PROXY_TRAPS

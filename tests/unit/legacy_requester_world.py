@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from mcp_tasks_proto.legacy.requester import DualEraRequester
-from mcp_tasks_proto.legacy.requester_messages import (
+from mcp_tasks_proto.legacy.messages import (
     Closing,
     ConnectionLost,
     DualEraEffect,
@@ -16,6 +15,7 @@ from mcp_tasks_proto.legacy.requester_messages import (
     ServerAsked,
     StreamOpened,
 )
+from mcp_tasks_proto.legacy.requester import DualEraRequester
 from mcp_tasks_proto.requester import (
     HttpReply,
     NotificationReceived,

@@ -27,7 +27,7 @@ from mcp_tasks_proto import (
     TimePassed,
     WorkCompleted,
 )
-from mcp_tasks_proto.legacy import DualEraServer, LegacyPolicy
+from mcp_tasks_proto.legacy.server import DualEraServer, LegacyPolicy
 from mcp_tasks_proto.testing import DictStore, ServerHost
 from tests.unit.world import DONE, START, TASK, TOOLS
 

@@ -17,6 +17,7 @@ ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
 EXAMPLE: Final = re.compile(r"^```python\n(.*?)^```$(?:\n+```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 """A Python block and, where one follows at once, the text that it prints."""
+LEGACY_TRAPS: Final = range(21, 25)
 
 
 def load_generator() -> ModuleType:
@@ -51,6 +52,16 @@ def test_every_rule_has_a_test_and_every_citation_a_rule() -> None:
     cited = GENERATOR.citations()
     assert [rule for rule in known if not cited[rule]] == []
     assert sorted(set(cited) - known) == []
+
+
+@pytest.mark.parametrize("trap", LEGACY_TRAPS)
+def test_the_traps_of_the_legacy_era_are_tests_of_both_sides(trap: int) -> None:
+    named = re.compile(rf"def test_(\w+_)?trap{trap}_")
+    tests = [
+        path.name for path in Path(__file__).parent.glob("test_*.py") if named.search(path.read_text("utf-8"))
+    ]
+    assert any(name.startswith("test_legacy_requester_") for name in tests)
+    assert any(not name.startswith("test_legacy_requester_") for name in tests)
 
 
 @pytest.mark.parametrize(("source", "printed"), examples())

@@ -22,7 +22,7 @@ from mcp_tasks_proto import (
     StartWork,
     StopCall,
 )
-from mcp_tasks_proto.legacy import LegacyPolicy
+from mcp_tasks_proto.legacy.server import LegacyPolicy
 from tests.unit.legacy_world import LegacyClient, call, created, make_dual, opened, started
 from tests.unit.world import ACCEPTED, DONE, START_TEXT, TASK, form, view
 

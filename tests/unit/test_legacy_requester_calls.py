@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_tasks_proto.legacy.requester_messages import ServerAsked
+from mcp_tasks_proto.legacy.messages import ServerAsked
 from mcp_tasks_proto.requester import (
     Cancelled,
     Completed,

@@ -8,7 +8,7 @@ import pytest
 
 from mcp_tasks_proto.errors import LocalProtocolError
 from mcp_tasks_proto.inputs import TimePassed
-from mcp_tasks_proto.legacy.requester_messages import SendLegacy
+from mcp_tasks_proto.legacy.messages import SendLegacy
 from mcp_tasks_proto.requester import (
     Completed,
     Failed,

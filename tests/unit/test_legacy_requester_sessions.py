@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_tasks_proto.legacy.requester_messages import SendLegacy, StreamOpened
+from mcp_tasks_proto.legacy.messages import SendLegacy, StreamOpened
 from mcp_tasks_proto.requester import (
     Completed,
     Failed,

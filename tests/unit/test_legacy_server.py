@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 
 from mcp_tasks_proto import (
+    CallAskedInput,
     CallFailed,
     CallReturned,
     ErrorObject,
@@ -18,14 +19,15 @@ from mcp_tasks_proto import (
     MessageReceived,
     Reply,
     ShutdownStarted,
+    StartTool,
     StopCall,
     ToolDeclaration,
     ToolsChanged,
 )
-from mcp_tasks_proto.legacy import LegacyPolicy
+from mcp_tasks_proto.legacy.server import LegacyPolicy
 from mcp_tasks_proto.testing import request
 from tests.unit.legacy_world import OTHER_SESSION, LegacyClient, call, created, make_dual, opened, started
-from tests.unit.world import DONE, TASK, error, head, listen, result, view, working
+from tests.unit.world import ACCEPTED, DONE, TASK, error, form, head, listen, result, view, working
 
 SERVED: Final[dict[str, Any]] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
 
@@ -104,9 +106,25 @@ def test_leg2_initialize_on_stdio_opens_no_session_id() -> None:
 def test_leg2_a_second_initialize_begins_anew() -> None:
     client = opened(make_dual(), connection="stdio")
     waiting = call(client)
+    inner = started(client.host).exchange
     client.initialize()
-    assert StopCall(waiting) in client.host.effects
+    assert "session ended" in client.error(waiting)["message"]
+    assert StopCall(inner) in client.host.effects
     assert client.ask("ping") == {}
+
+
+def test_leg2_an_answer_to_the_session_before_answers_nothing_of_the_new_one() -> None:
+    client = opened(make_dual(), connection="stdio")
+    asked = []
+    for _ in range(2):
+        client.initialize()
+        exchange = call(client)
+        client.host.give(CallAskedInput(started(client.host).exchange, {"name": form()}))
+        asked.append(client.questions(exchange)[-1])
+    client.respond(asked[0], ACCEPTED)
+    assert started(client.host).answers == {}
+    client.respond(asked[1], ACCEPTED)
+    assert started(client.host).answers == {"name": ACCEPTED}
 
 
 # -- who may do what -------------------------------------------------------------------------------------
@@ -165,7 +183,8 @@ def test_leg2_delete_ends_the_session() -> None:
     ended = client.delete()
     assert (ended.message, ended.http_status) == (None, 200)
     assert StopCall(inner) in client.host.effects
-    assert StopCall(waiting) in client.host.effects
+    assert "session ended" in client.error(waiting)["message"]
+    assert client.reply(waiting).http_status == 404
     assert client.reply(client.request("ping")).http_status == 404
     assert client.delete().http_status == 404
 
@@ -438,6 +457,23 @@ def test_leg9_both_eras_on_one_connection() -> None:
     assert client.ask("ping") == {}
     client.notify("notifications/cancelled", {"requestId": "modern"})
     assert StopCall(exchange) in host.effects
+
+
+def test_wire3_an_id_in_flight_is_taken_in_both_eras() -> None:
+    client = opened(make_dual(), connection="stdio")
+    legacy = call(client)
+    modern = client.send(request("tools/call", {"name": "optional", "arguments": {"frames": 3}}, id=9))
+    for taken in (request("tools/list", id="r1"), {"jsonrpc": "2.0", "id": 9, "method": "ping"}):
+        assert client.error(client.send(taken))["code"] == -32600
+    again = {"protocolVersion": "2025-11-25", "capabilities": {}}
+    for taken_id in (9, "r1"):
+        refused = {"jsonrpc": "2.0", "id": taken_id, "method": "initialize", "params": again}
+        assert client.error(client.send(refused))["code"] == -32600
+    for start in client.host.of(StartTool):
+        client.host.give(CallReturned(start.exchange, DONE))
+    assert client.result(legacy) == DONE
+    assert client.result(modern)["resultType"] == "complete"
+    assert "tools" in client.result(client.send(request("tools/list", id="r1")))
 
 
 def test_leg9_a_task_is_the_same_in_both_eras() -> None:

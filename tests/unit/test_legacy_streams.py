@@ -13,9 +13,11 @@ from mcp_tasks_proto import (
     Reply,
     Send,
     ShutdownStarted,
+    StartTool,
+    StopCall,
     ToolsChanged,
 )
-from mcp_tasks_proto.legacy.events import EventLog, Place, event_id, read_event_id
+from mcp_tasks_proto.legacy.server.events import EventLog, Place, event_id, read_event_id
 from tests.unit.legacy_world import LegacyClient, call, created, make_dual, opened, started, streams
 from tests.unit.world import ACCEPTED, DONE, TASK, form
 
@@ -81,15 +83,19 @@ def test_leg2_on_stdio_the_connection_is_that_stream() -> None:
     assert client.reply(exchange).message is None
 
 
-def test_lim3_a_stream_too_many_ends_at_once() -> None:
-    client = opened(make_dual(Limits(streams=1)))
-    first = client.get()
-    other = opened(client.host, session="another")
-    refused = other.get()
-    assert other.reply(refused).message is None
-    assert client.replies(first) == []
-    client.delete()
-    assert client.reply(first).message is None
+def test_lim3_the_stream_of_a_session_takes_no_place_of_a_listen_stream() -> None:
+    host = make_dual(Limits(streams=1, streams_per_principal=1))
+    clients = [opened(host, session=f"session-{number}") for number in range(3)]
+    exchanges = [client.get() for client in clients]
+    created(clients[0])
+    waits = clients[0].request("tasks/result", {"taskId": TASK})
+    assert clients[0].statuses(waits) == ["working"]
+    host.give(ToolsChanged([]))
+    for client, exchange in zip(clients, exchanges, strict=True):
+        assert client.read(exchange) == [CHANGED]
+    clients[1].delete()
+    assert clients[1].reply(exchanges[1]).message is None
+    assert clients[2].replies(exchanges[2]) == []
 
 
 def test_leg2_a_get_needs_its_session() -> None:
@@ -164,6 +170,34 @@ def test_leg2_a_call_that_waits_for_its_client_waits_for_it_to_come_back() -> No
     client.respond(question, ACCEPTED)
     client.host.give(CallReturned(started(client.host).exchange, DONE))
     assert client.result(exchange) == DONE
+
+
+def test_lim3_of_too_many_calls_without_a_connection_the_oldest_is_cancelled() -> None:
+    client = opened(make_dual(Limits(session_lost_requests=2)))
+    lost = []
+    for _ in range(4):
+        exchange = call(client, _meta={"progressToken": "p"})
+        progress(client, 1)
+        client.read(exchange)
+        client.host.give(ExchangeClosed(exchange))
+        lost.append(started(client.host).exchange)
+        client.get(last_event_id="1-1")  # the first one is never without a connection for long
+    stopped = [one.exchange for one in client.host.of(StopCall)]
+    assert stopped == lost[1:2]
+    for kept in (lost[0], *lost[2:]):
+        client.host.give(CallReturned(kept, DONE))
+    assert told(client, client.get(last_event_id="4-1")) == [("4-2", DONE)]
+    assert told(client, client.get(last_event_id="2-1")) == []
+
+
+def test_lim3_calls_without_a_connection_give_way_to_requests_that_have_one() -> None:
+    host = make_dual(Limits(exchanges=2))
+    client, other = opened(host), opened(host, session="another")
+    for _ in range(2):
+        host.give(ExchangeClosed(call(client)))
+    first = host.of(StartTool)[0].exchange
+    assert other.ask("ping") == {}
+    assert [one.exchange for one in host.of(StopCall)] == [first]
 
 
 def test_leg2_each_stream_has_its_own_events() -> None:

@@ -9,6 +9,7 @@ import pytest
 from mcp_tasks_proto import (
     CallAskedInput,
     CancelReason,
+    DeliverInput,
     ErrorObject,
     ExchangeClosed,
     InputVisibility,
@@ -343,6 +344,17 @@ def test_leg8_answers_reach_the_worker_once() -> None:
     assert len(delivered) == 1
 
 
+def test_leg8_an_answer_reaches_the_worker_without_saying_whose_it_is() -> None:
+    """What is left in it says no more than an answer of the modern era does."""
+    client, exchange = waiting()
+    client.host.give(asked("first", "name"))
+    (question,) = client.questions(exchange)
+    client.respond(question, {**ACCEPTED, "_meta": {**RELATED, "of": "the client's"}})
+    (delivered,) = client.host.of(DeliverInput)
+    (answer,) = delivered.answers
+    assert answer.response == {**ACCEPTED, "_meta": {"of": "the client's"}}
+
+
 def test_leg8_a_question_that_waits_is_asked_when_a_result_is_asked_for() -> None:
     client = opened(make_dual())
     created(client)
@@ -645,3 +657,11 @@ def test_ttl1_a_task_that_another_node_removed_is_unknown_when_its_time_has_come
     client.host.give(RecordRemoved(TASK))
     client.host.advance(3_600_000)
     assert client.error(exchange) == UNKNOWN
+
+
+@pytest.mark.parametrize("extensions", [[1], 5, "x", None, True])
+def test_leg1_extensions_that_are_none_disturb_nobody(extensions: object) -> None:
+    client = opened(make_dual(), capabilities={"extensions": extensions})
+    assert created(client)["status"] == "working"
+    completed(client)
+    assert client.ask("tasks/get", {"taskId": TASK})["status"] == "completed"

@@ -113,8 +113,7 @@ def test_a_tool_keeps_its_own_words_on_execution() -> None:
 def test_leg1_nothing_declares_the_extension(extensions: Any) -> None:
     declared = {"tasks": {}, "roots": {}, "extensions": extensions}
     modern = modern_capabilities(declared)
-    assert set(modern) == {"roots", "extensions"}
-    assert modern["extensions"] in (None, 7, {})
+    assert modern in ({"roots": {}}, {"roots": {}, "extensions": {}})
 
 
 def test_a_request_carries_what_a_modern_one_must() -> None:

@@ -441,7 +441,7 @@ def test_upd4_a_refused_answer_to_a_question_that_stays_ends_the_call(code: int)
     at_rest(host)
 
 
-def test_upd2_a_refused_answer_to_an_unknown_task_is_its_expiry() -> None:
+def test_get2_a_refused_answer_to_an_unknown_task_is_its_expiry() -> None:
     host = make_host()
     call = parked(host, "k")
     host.answer(call, "k", ACCEPTED)

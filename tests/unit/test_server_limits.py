@@ -185,6 +185,13 @@ def test_lim3_only_so_many_streams_of_one_principal() -> None:
     assert reason(host, listen(host, principal="alice")) == "streams_per_principal"
 
 
+def test_lim3_callers_without_a_name_are_not_one_principal() -> None:
+    host = make_host(Limits(streams=3, streams_per_principal=1))
+    for _ in range(3):
+        assert host.sent_on(listen(host))
+    assert reason(host, listen(host)) == "streams"
+
+
 def test_lim3_a_principal_whose_streams_have_all_ended_starts_anew() -> None:
     host = make_host(Limits(streams_per_principal=1))
     for _ in range(3):

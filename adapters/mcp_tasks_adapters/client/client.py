@@ -8,9 +8,9 @@ from typing import Any, Final
 from mcp_tasks_adapters.client.calls import Call, NotificationFunction, ReferenceFunction
 from mcp_tasks_adapters.client.driver import ClientDriver
 from mcp_tasks_adapters.toolkit.values import check_text, wire_value
-from mcp_tasks_proto.legacy.requester_messages import Era
+from mcp_tasks_proto.legacy.messages import Era
 from mcp_tasks_proto.requester import Completed, Failed, Fault, Outcome, TaskReference
-from mcp_tasks_proto.requester.watching import read_view
+from mcp_tasks_proto.wire.reading import read_view
 from mcp_tasks_proto.wire.schema import ParamsError, TaskView
 
 __all__ = ["Client", "NoResultError"]

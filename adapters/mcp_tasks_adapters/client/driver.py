@@ -22,7 +22,7 @@ from mcp_tasks_adapters.client.results import OutputSchemas
 from mcp_tasks_adapters.driver import Event
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.outcomes import describe
-from mcp_tasks_proto.legacy.requester_messages import (
+from mcp_tasks_proto.legacy.messages import (
     Closing,
     ConnectionLost,
     DualEraInput,

@@ -24,7 +24,7 @@ from mcp_tasks_adapters.http_exchange import Fact, Headers, HttpAddress, HttpExc
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.errors import LocalProtocolError
-from mcp_tasks_proto.legacy.requester_messages import SendLegacy, ServerAsked, StreamOpened
+from mcp_tasks_proto.legacy.messages import SendLegacy, ServerAsked, StreamOpened
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import Fault, NotificationReceived, RequestFailed, SendRequest
 

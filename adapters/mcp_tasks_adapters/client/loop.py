@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from mcp_tasks_adapters.driver import Loop
-from mcp_tasks_proto.legacy.requester_messages import ConnectionLost, ServerAsked
+from mcp_tasks_proto.legacy.messages import ConnectionLost, ServerAsked
 from mcp_tasks_proto.requester import NotificationReceived
 
 __all__ = ["ClientLoop", "Process", "Stream", "Unasked"]

@@ -12,7 +12,7 @@ from attrs import evolve
 from mcp_tasks_adapters.client.answers import AnswerFunction
 from mcp_tasks_adapters.client.driver import TraceFunction
 from mcp_tasks_adapters.client.http import ConnectionLimits, HeadersFunction
-from mcp_tasks_proto.legacy.requester_messages import Era
+from mcp_tasks_proto.legacy.messages import Era
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import RequesterLimits, RequesterSettings
 

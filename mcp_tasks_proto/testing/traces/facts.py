@@ -82,7 +82,7 @@ from mcp_tasks_proto.testing.traces.words import ACCEPT, Json, Pair, TraceError,
 from mcp_tasks_proto.vocabulary import MODERN_VERSION
 from mcp_tasks_proto.wire.http import request_headers
 
-__all__ = ["Facts"]
+__all__ = ["Facts", "changes_in", "error_in", "questions_in", "result_in"]
 
 STDIO: Final = "stdio"
 """The one connection that a script knows."""
@@ -136,16 +136,16 @@ class Facts:
         exchange, verb = words.word("the request"), words.word("what the handler does")
         match verb:
             case "returns":
-                return CallReturned(exchange, _result(words))
+                return CallReturned(exchange, result_in(words))
             case "fails":
-                return CallFailed(exchange, _error(words))
+                return CallFailed(exchange, error_in(words))
             case "asks":
-                questions = _questions(words)
+                questions = questions_in(words)
                 state = words.any_word("the state") if words.follows("state") else None
                 return CallAskedInput(exchange, questions, _value(state))
             case "becomes":
                 name = task_id(words.any_word("the task"))
-                changes = _changes(words)
+                changes = changes_in(words)
                 return CallBecameTask(
                     exchange=exchange,
                     task_id=name,
@@ -169,10 +169,10 @@ class Facts:
         }
         match verb:
             case "says":
-                return WorkProgressed(**who, **_changes(words))
+                return WorkProgressed(**who, **changes_in(words))
             case "asks":
                 ask = words.word("the name of the question")
-                return WorkAskedInput(**who, ask=ask, requests=_questions(words))
+                return WorkAskedInput(**who, ask=ask, requests=questions_in(words))
             case "withdraws":
                 return WorkWithdrewInput(**who, ask=words.word("the question"))
             case "saves":
@@ -180,11 +180,11 @@ class Facts:
                 received = words.plain() if words.follows("after") else ()
                 return WorkCheckpointed(**who, value=value, received=received)
             case "completes":
-                return WorkCompleted(**who, result=_result(words))
+                return WorkCompleted(**who, result=result_in(words))
             case "fails":
-                return WorkFailed(**who, error=_error(words))
+                return WorkFailed(**who, error=error_in(words))
             case "stops":
-                return WorkStopped(**who, **_changes(words))
+                return WorkStopped(**who, **changes_in(words))
             case _:
                 raise TraceError(f"a worker never {verb}")
 
@@ -196,7 +196,7 @@ class Facts:
                 return ShutdownStarted()
             case "gives":
                 name = words.word("the task")
-                ttl_ms = _changes(words).get("ttl_ms")
+                ttl_ms = changes_in(words).get("ttl_ms")
                 return TtlChanged(task_id=task_id(name), ttl_ms=ttl_ms, token=f"{name} ttl")
             case verb:
                 raise TraceError(f"a host never {verb}")
@@ -326,22 +326,25 @@ def _answer(pair: Pair) -> Any:
     return ACCEPT if pair.value == "accept" else {"action": pair.value}
 
 
-def _questions(words: Words) -> dict[str, Any]:
+def questions_in(words: Words) -> dict[str, Any]:
+    """Read questions: a name alone is short for a form."""
     questions: dict[str, Any] = {name: question(name) for name in words.plain("state")}
     return {**questions, **{pair.name: _value(pair.value) for pair in words.pairs()}}
 
 
-def _result(words: Words) -> dict[str, Any]:
+def result_in(words: Words) -> dict[str, Any]:
+    """Read a result: an object, or a text that is its content."""
     result = _value(words.any_word("the result"))
     return result if isinstance(result, dict) else {"content": [{"type": "text", "text": result}]}
 
 
-def _error(words: Words) -> ErrorObject:
+def error_in(words: Words) -> ErrorObject:
+    """Read an error: code, message, and data if there are any."""
     code, message = words.integer("the code"), _value(words.any_word("the message"))
     return ErrorObject(code, message, _value(words.json()))
 
 
-def _changes(words: Words) -> dict[str, Any]:
+def changes_in(words: Words) -> dict[str, Any]:
     """Read a message, a lifetime, a hint: whichever are there, in any order."""
     changes: dict[str, Any] = {}
     while words:

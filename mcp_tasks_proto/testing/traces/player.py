@@ -25,15 +25,13 @@ from mcp_tasks_proto.settings import InputVisibility, ServerSettings, TaskSuppor
 from mcp_tasks_proto.testing.store import DictStore
 from mcp_tasks_proto.testing.traces.effects import Teller
 from mcp_tasks_proto.testing.traces.facts import Facts
-from mcp_tasks_proto.testing.traces.words import TraceError, Words, task_id
+from mcp_tasks_proto.testing.traces.proxy import ProxyStage
+from mcp_tasks_proto.testing.traces.words import LINE, START, TraceError, Words, task_id
 
 __all__ = ["play"]
 
-START: Final = 1_700_000_000_000
-"""The moment called ``+0``."""
-
-LINE: Final = pattern(r"(?P<margin>\s+(?:\+(?P<time>\d+)\s+)?)(?P<speaker>[a-z]+)\s+(?P<words>.*)")
-"""A line of the script that is not the engine's."""
+PROXY: Final = pattern(r"(?m)^\s+proxy\s")
+"""A line that sets a proxy up: the trace is one of a proxy."""
 
 STORE: Final = (Load, Save, Delete, FindExpired)
 
@@ -44,7 +42,7 @@ def play(text: str) -> str:
     Raises :class:`TraceError` for a script that cannot be played: a line that is not understood, a fact that
     the engine refuses as a host's mistake, a time at which it wanted to be woken and was not.
     """
-    stage = _Stage()
+    stage: _Stage | ProxyStage = ProxyStage() if PROXY.search(text) else _Stage()
     played: list[str] = []
     unfinished = ""
     for number, line in enumerate(text.splitlines(), start=1):

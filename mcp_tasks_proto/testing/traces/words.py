@@ -5,11 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import takewhile
 from json import JSONDecodeError, JSONDecoder, dumps
+from re import compile as pattern
 from typing import Any, Final
 
 from attrs import define, field, frozen
 
-__all__ = ["ACCEPT", "Json", "Pair", "TraceError", "Words", "question", "task_id", "task_name", "tell_json"]
+__all__ = [
+    "ACCEPT",
+    "LINE",
+    "START",
+    "Json",
+    "Pair",
+    "TraceError",
+    "Words",
+    "question",
+    "task_id",
+    "task_name",
+    "tell_json",
+]
+
+START: Final = 1_700_000_000_000
+"""The moment called ``+0``."""
+
+LINE: Final = pattern(r"(?P<margin>\s+(?:\+(?P<time>\d+)\s+)?)(?P<speaker>[a-z]+)\s+(?P<words>.*)")
+"""A line of the script that is not the engine's."""
 
 
 class TraceError(ValueError):

@@ -19,7 +19,7 @@ from mcp_tasks_adapters.client import AnswerFunction, Client, TraceEntry
 from mcp_tasks_adapters.client.driver import TraceFunction
 from mcp_tasks_adapters.client.options import Options
 from mcp_tasks_adapters.http_exchange import HttpAddress, check_headers
-from mcp_tasks_proto.legacy.requester_messages import Era
+from mcp_tasks_proto.legacy.messages import Era
 
 __all__ = ["Place", "read_headers", "tracing"]
 

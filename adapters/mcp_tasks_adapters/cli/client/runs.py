@@ -27,7 +27,7 @@ from mcp_tasks_adapters.cli.client.screen import Screen
 from mcp_tasks_adapters.cli.client.session import Answering, Session, TroubleError
 from mcp_tasks_adapters.cli.client.signals import StopSignal
 from mcp_tasks_adapters.cli.client.terminal import somebody_is_there
-from mcp_tasks_proto.legacy.requester_messages import Era
+from mcp_tasks_proto.legacy.messages import Era
 
 __all__ = ["run"]
 

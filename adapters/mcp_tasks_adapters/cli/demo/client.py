@@ -21,7 +21,7 @@ from mcp_tasks_proto.vocabulary import (
 )
 from mcp_tasks_proto.wire.http import request_headers
 
-__all__ = ["Client", "Notices", "UnexpectedError"]
+__all__ = ["ANSWER_S", "Client", "Notices", "UnexpectedError", "judge"]
 
 Notices = Mapping[str, Callable[[Any], bool]]
 """What a reader should notice in a result -> whether it is so."""
@@ -67,8 +67,8 @@ class Client:
 
         Raises :class:`UnexpectedError` when one is not, or anything but a result comes back.
         """
-        status, answer = self._request(method, params, headline)
-        return self._judge(method, status, answer, notices)
+        message, status, answer = self._request(method, params, headline)
+        return judge(self._screen, message, status, answer, notices)
 
     def poll(
         self, task_id: str, until: str, headline: str, notices: Notices, saying: str | None = None
@@ -85,9 +85,9 @@ class Client:
             return view["status"] == until and said
 
         while True:
-            status, answer = self._request("tasks/get", {"taskId": task_id}, headline)
+            message, status, answer = self._request("tasks/get", {"taskId": task_id}, headline)
             arrived = _holds(there, answer.get("result"))
-            view = self._judge("tasks/get", status, answer, notices if arrived else STILL_WORKING)
+            view = judge(self._screen, message, status, answer, notices if arrived else STILL_WORKING)
             if arrived:
                 return view
             if monotonic() > deadline:
@@ -98,7 +98,10 @@ class Client:
         """Close the connection; the next request opens another one."""
         self._connection.close()
 
-    def _request(self, method: str, params: Mapping[str, Any], headline: str) -> tuple[int, dict[str, Any]]:
+    def _request(
+        self, method: str, params: Mapping[str, Any], headline: str
+    ) -> tuple[dict[str, Any], int, dict[str, Any]]:
+        """Send a request; return it, and the status and body of the answer."""
         self._requests += 1
         params = {**params, "_meta": METADATA}
         message = {"jsonrpc": "2.0", "id": self._requests, "method": method, "params": params}
@@ -110,17 +113,7 @@ class Client:
             answer = json.loads(response.read())
         except (OSError, HTTPException, ValueError) as error:
             raise UnexpectedError(f"{method}: no answer that could be read ({error!r})") from error
-        return response.status, answer
-
-    def _judge(self, method: str, status: int, answer: dict[str, Any], notices: Notices) -> Any:
-        result = answer.get("result")
-        unmet = [notice for notice, holds in notices.items() if not _holds(holds, result)]
-        self._screen.response(status, answer, [notice for notice in notices if notice not in unmet])
-        if status != 200 or answer.get("id") != self._requests or not isinstance(result, dict):
-            raise UnexpectedError(f"{method}: a result was due, with HTTP 200 and the id of the request")
-        if unmet:
-            raise UnexpectedError(f"{method}: this should be so, and is not: {'; '.join(unmet)}")
-        return result
+        return message, response.status, answer
 
 
 STILL_WORKING: Final[Notices] = {
@@ -128,6 +121,23 @@ STILL_WORKING: Final[Notices] = {
         view["status"] == "working" and view["pollIntervalMs"] > 0
     ),
 }
+
+
+def judge(
+    screen: Screen, request: Mapping[str, Any], status: int, answer: dict[str, Any], notices: Notices
+) -> Any:
+    """Show the answer to a request, and return its result, in which every one of ``notices`` must be so.
+
+    Raises :class:`UnexpectedError` when one is not, or it is no answer with a result.
+    """
+    method, result = request["method"], answer.get("result")
+    unmet = [notice for notice, holds in notices.items() if not _holds(holds, result)]
+    screen.response(status, answer, [notice for notice in notices if notice not in unmet])
+    if status != 200 or answer.get("id") != request["id"] or not isinstance(result, dict):
+        raise UnexpectedError(f"{method}: a result was due, with HTTP 200 and the id of the request")
+    if unmet:
+        raise UnexpectedError(f"{method}: this should be so, and is not: {'; '.join(unmet)}")
+    return result
 
 
 def _holds(holds: Callable[[Any], bool], result: Any) -> bool:

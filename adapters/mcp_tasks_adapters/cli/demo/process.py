@@ -26,7 +26,7 @@ class ServerProcess:
 
     def __init__(self, loop: str, file: Path) -> None:
         """Start it on a free port. Raises :class:`UnexpectedError` when it does not start."""
-        self._options = ["--loop", loop, "--store", f"sqlite:{file}"]
+        self._options = ["--loop", loop, "--store", f"sqlite:{file}", "--legacy", "serve"]
         self.url = self._start(port=0)
         """Where it listens."""
 

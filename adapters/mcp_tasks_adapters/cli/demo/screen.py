@@ -15,7 +15,7 @@ __all__ = ["JsonScreen", "RichScreen", "Screen"]
 
 Headers = Sequence[tuple[str, str]]
 
-TELLING_HEADERS: Final = ("MCP-Protocol-Version", "Mcp-Method", "Mcp-Name")
+TELLING_HEADERS: Final = ("MCP-Protocol-Version", "Mcp-Method", "Mcp-Name", "Mcp-Session-Id")
 """The others are those of any HTTP request."""
 AS_BEFORE: Final = "(as before)"
 
@@ -32,8 +32,11 @@ class Screen(Protocol):
     def request(self, headline: str, path: str, headers: Headers, message: dict[str, Any]) -> None:
         """A message is about to be sent."""
 
-    def response(self, status: int, message: dict[str, Any], notices: Sequence[str]) -> None:
-        """Its answer came; ``notices`` are worth noticing in it."""
+    def response(self, status: int, message: dict[str, Any] | None, notices: Sequence[str]) -> None:
+        """Its answer came, or that there is none to it; ``notices`` are worth noticing in it."""
+
+    def heard(self, message: dict[str, Any]) -> None:
+        """The server says or asks something on the way to its answer."""
 
     def event(self, what: str) -> None:
         """Something happens that is no message."""
@@ -65,7 +68,7 @@ class RichScreen:
 
     def request(self, headline: str, path: str, headers: Headers, message: dict[str, Any]) -> None:
         self._console.print()
-        self._line(Text("→ ", "bold cyan"), Text(message["method"], "bold cyan"), Text(f"  {headline}"))
+        self._line(Text("→ ", "bold cyan"), Text(_name(message), "bold cyan"), Text(f"  {headline}"))
         shown = "  ".join(f"{name}: {value}" for name, value in headers if name in TELLING_HEADERS)
         self._line(Text(f"  POST {path}  {shown}", "dim"))
         if {**message, "id": None} == {**self._last_request, "id": None}:
@@ -74,13 +77,18 @@ class RichScreen:
             self._json(self._shortened(message, "params"))
         self._last_request = message
 
-    def response(self, status: int, message: dict[str, Any], notices: Sequence[str]) -> None:
+    def response(self, status: int, message: dict[str, Any] | None, notices: Sequence[str]) -> None:
         self._line(
             Text("← ", "bold green"), Text(f"HTTP {status}", "bold green"), Text(f"  {_summary(message)}")
         )
-        self._json(self._shortened(message, "result"))
+        if message is not None:
+            self._json(self._shortened(message, "result"))
         for notice in notices:
             self._line(Text("  ✓ ", "bold green"), Text(notice, "italic"))
+
+    def heard(self, message: dict[str, Any]) -> None:
+        self._line(Text("← ", "bold green"), Text(_name(message), "bold green"), Text("  on the stream"))
+        self._json(message)
 
     def event(self, what: str) -> None:
         self._console.print()
@@ -130,10 +138,13 @@ class JsonScreen:
     def request(self, headline: str, path: str, headers: Headers, message: dict[str, Any]) -> None:
         self._print(direction="request", headline=headline, path=path, headers=dict(headers), message=message)
 
-    def response(self, status: int, message: dict[str, Any], notices: Sequence[str]) -> None:
+    def response(self, status: int, message: dict[str, Any] | None, notices: Sequence[str]) -> None:
         self._print(
             direction="response", headline=_summary(message), status=status, message=message, notices=notices
         )
+
+    def heard(self, message: dict[str, Any]) -> None:
+        self._print(direction="stream", headline=_name(message), message=message)
 
     def event(self, what: str) -> None:
         self._print(direction="none", headline=what)
@@ -148,11 +159,18 @@ class JsonScreen:
         print(json.dumps({"chapter": self._chapter, **members}, ensure_ascii=False), flush=True)
 
 
-def _summary(message: dict[str, Any]) -> str:
+def _name(message: dict[str, Any]) -> str:
+    """Say what somebody sends."""
+    return str(message.get("method", "response"))
+
+
+def _summary(message: dict[str, Any] | None) -> str:
     """Say in a few words what an answer is."""
+    if message is None:
+        return "taken"
     result = message.get("result")
     if not isinstance(result, dict):
         return f"error {message.get('error', {}).get('code')}"
-    words = [str(result.get("resultType"))]
-    words += [str(result[name]) for name in ("status", "statusMessage") if name in result]
-    return ", ".join(words)
+    described = {"resultType": "result", **result.get("task", result)}
+    words = [described[name] for name in ("resultType", "status", "statusMessage") if name in described]
+    return ", ".join(map(str, words))

@@ -6,9 +6,10 @@ import re
 from typing import Final
 
 from mcp_tasks_adapters.cli.demo.client import Client, Notices
+from mcp_tasks_adapters.cli.demo.eras import tell_of_eras
 from mcp_tasks_adapters.cli.demo.process import ServerProcess
 from mcp_tasks_adapters.cli.demo.screen import Screen
-from mcp_tasks_proto.vocabulary import MODERN_VERSION, TASKS_EXTENSION
+from mcp_tasks_proto.vocabulary import LEGACY_VERSION, MODERN_VERSION, TASKS_EXTENSION
 
 __all__ = ["tell"]
 
@@ -37,6 +38,8 @@ def tell(client: Client, screen: Screen, server: ServerProcess) -> None:
     _tool_error(client)
     screen.chapter("A task is cancelled")
     _cancellation(client)
+    screen.chapter(f"A client of {LEGACY_VERSION}, on the same port")
+    tell_of_eras(client, screen, server.url)
 
 
 def _discover(client: Client) -> None:

@@ -21,6 +21,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
+from mcp_tasks_adapters.clock import unix_ms
 from mcp_tasks_adapters.stores.postgres.place import Place, what_is_wrong
 from mcp_tasks_adapters.stores.rows import KEY_CHECK, Rows
 from mcp_tasks_adapters.storing import StoreError
@@ -236,6 +237,10 @@ STEPS: Sequence[Sequence[str]] = [
 ]
 """How the schema came about: step ``n`` takes it from version ``n`` to ``n + 1``. None is ever edited."""
 
+CLOCK: Final = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+CLOCK_DIFFERENCE_MS: Final = 60_000
+"""How far the clock of a node may be from the server's: so much earlier may others' tasks seem to expire."""
+
 LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 HAS_VERSION: Final = "SELECT to_regclass('schema_version') IS NOT NULL"
 HAS_TABLES: Final = (
@@ -258,6 +263,7 @@ def prepare(place: Place) -> None:
         with place.connect() as connection:
             place.set_up(connection)
             _check_server(connection, place)
+            _check_clock(connection, place)
             with connection.transaction():
                 _migrate(connection, place)
     except psycopg.Error as error:
@@ -283,6 +289,19 @@ def _check_server(connection: psycopg.Connection, place: Place) -> None:
         raise StoreError(f"{place} cannot be used: it takes PostgreSQL {OLDEST_SERVER // 10_000} or newer.")
     if encoding != "UTF8":
         raise StoreError(f"{place} cannot be used: its encoding is {encoding}, and must be UTF8.")
+
+
+def _check_clock(connection: psycopg.Connection, place: Place) -> None:
+    """Refuse to be a node that would take tasks of the others for expired, or never its own (TTL.1)."""
+    asked_ms = unix_ms()
+    server_ms: int = _one(connection, CLOCK)
+    ahead_ms = asked_ms - server_ms if asked_ms > server_ms else min(0, unix_ms() - server_ms)
+    if abs(ahead_ms) > CLOCK_DIFFERENCE_MS:
+        where = "ahead of" if ahead_ms > 0 else "behind"
+        raise StoreError(
+            f"{place} cannot be used: the clock of this machine is {abs(ahead_ms) // 1000} seconds {where} "
+            "that of the database, and tasks of other processes would expire too early or too late. Set it."
+        )
 
 
 def _version(connection: psycopg.Connection, place: Place) -> int:

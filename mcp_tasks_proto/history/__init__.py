@@ -1,0 +1,35 @@
+"""The ledger of a proxy: what became of the tasks of a project, and who may know (HIS).
+
+Pure functions of the ledger, the viewer and the time: ``ledger`` makes and changes entries, ``access``
+decides, ``views`` shows, and ``retention`` says when it is over. A store keeps the entries.
+"""
+
+from mcp_tasks_proto.history.access import AccessDecision, AccessReason, Action, Viewer, decide_access
+from mcp_tasks_proto.history.entries import TaskEntry, TimelineEvent, entry_from_json, entry_to_json
+from mcp_tasks_proto.history.ledger import Observation, assign, observe, opened
+from mcp_tasks_proto.history.retention import Retention, of_project, outlived
+from mcp_tasks_proto.history.views import LABELS, Assigned, ProjectView, project_list, task_page
+
+__all__ = [
+    "LABELS",
+    "AccessDecision",
+    "AccessReason",
+    "Action",
+    "Assigned",
+    "Observation",
+    "ProjectView",
+    "Retention",
+    "TaskEntry",
+    "TimelineEvent",
+    "Viewer",
+    "assign",
+    "decide_access",
+    "entry_from_json",
+    "entry_to_json",
+    "observe",
+    "of_project",
+    "opened",
+    "outlived",
+    "project_list",
+    "task_page",
+]

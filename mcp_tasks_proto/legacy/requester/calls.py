@@ -1,0 +1,176 @@
+"""Calls that a legacy server answers at once, and its questions on the way, as rounds of input (REQ.1).
+
+To the engine each round is an ``input_required`` result, and what it sends with the answers goes on waiting
+for the one answer of the server's. So nobody's patience but the person's counts while a question is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from attrs import define, field
+
+from mcp_tasks_proto.errors import invalid_params
+from mcp_tasks_proto.input_requests import unique_key
+from mcp_tasks_proto.legacy.requester.channel import Answer, Channel
+from mcp_tasks_proto.legacy.requester.questions import EMPTY_ANSWERS, Question, kind_of
+from mcp_tasks_proto.requester.effects import WithdrawPrompt
+from mcp_tasks_proto.requester.engine import RequesterEngine
+from mcp_tasks_proto.requester.inputs import AnswerGiven, RequestFailed
+
+__all__ = ["PlainCall", "PlainCalls"]
+
+STATE: Final = "2025-11-25:"
+"""Begins the ``requestState`` of a round that was made here."""
+
+Read = Callable[[int, Answer], None]
+"""Takes the server's last word on a call to a request of the engine's."""
+
+
+@define(eq=False, kw_only=True)
+class PlainCall:
+    """One of them."""
+
+    key: Hashable | None
+    """The engine's name for the call."""
+    inner: int | None
+    """The engine's request that waits; ``None``: a round is open."""
+    outer: int = 0
+    """The request that the server has."""
+    read: Read
+    waiting: list[Question] = field(factory=list)
+    """Questions for the next round."""
+    round: dict[str, Question] = field(factory=dict)
+    """Questions of this one."""
+    used: set[str] = field(factory=set)
+    """Every key so far."""
+    last_word: Answer | None = None
+    """The server's, where it came while a round was open."""
+
+    @property
+    def open_questions(self) -> int:
+        """How many it has."""
+        return len(self.waiting) + len(self.round)
+
+
+@define(eq=False)
+class PlainCalls:
+    """All of them that are under way, by the name of the server's request."""
+
+    channel: Channel
+    engine: RequesterEngine
+    _calls: dict[int, PlainCall] = field(init=False, factory=dict)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._calls)
+
+    def begin(self, inner: int, method: str, params: Mapping[str, Any], read: Read) -> None:
+        """Send what begins a call."""
+        call = PlainCall(key=self.engine.call_of(inner), inner=inner, read=read)
+        call.outer = self.channel.ask(inner, method, params, partial(self._answered, call))
+        self._calls[call.outer] = call
+
+    def owner(self, request: int) -> PlainCall | None:
+        """Return the call on whose stream something came, or the oldest one, where that is not known."""
+        waiting = (call for call in self._calls.values() if self.channel.has(call.outer))
+        return self._calls.get(request) or next(waiting, None)
+
+    # -- rounds ------------------------------------------------------------------------------------------
+
+    def ask(self, call: PlainCall, question: Question) -> None:
+        """The server asks something on the way."""
+        call.waiting.append(question)
+        self._open_round(call)
+
+    def _open_round(self, call: PlainCall) -> None:
+        call.waiting = [question for question in call.waiting if not question.over]
+        if call.inner is None or not call.waiting:
+            return
+        call.round = {}
+        for question in call.waiting:
+            key = unique_key(kind_of(question.request), call.used)
+            call.used.add(key)
+            call.round[key] = question
+        call.waiting = []
+        inner, call.inner = call.inner, None
+        self.channel.serve(call.outer, None)
+        asked = {key: question.request for key, question in call.round.items()}
+        result = {
+            "resultType": "input_required",
+            "inputRequests": asked,
+            "requestState": f"{STATE}{call.outer}",
+        }
+        self.channel.reply(inner, result)
+
+    def go_on(self, inner: int, params: Mapping[str, Any]) -> bool:
+        """Take the answers of a round; whether these params are of one."""
+        state = params.get("requestState")
+        if not isinstance(state, str) or not state.startswith(STATE):
+            return False
+        call = next((call for call in self._calls.values() if state == f"{STATE}{call.outer}"), None)
+        if call is None:
+            self.channel.refuse(inner, invalid_params("the call was lost with its session"))
+            return True
+        call.inner = inner
+        if call.last_word is not None:
+            self._end(call, call.last_word)
+            return True
+        self.channel.serve(call.outer, inner)
+        answers, asked, call.round = params.get("inputResponses", {}), call.round, {}
+        for key, question in asked.items():
+            if not question.over and key in answers:
+                question.response = answers[key]
+                question.reply(answers[key], partial(self._delivered, call))
+        self._open_round(call)
+        return True
+
+    def _delivered(self, call: PlainCall, got_there: bool) -> None:
+        """An answer that does not get there leaves the server waiting for ever."""
+        if got_there or call.outer not in self._calls:
+            return
+        failure = RequestFailed(call.outer, "the answer to the server's question did not reach it")
+        self.channel.stop(call.outer)
+        self._answered(call, Answer(failure, None))
+
+    # -- ends ----------------------------------------------------------------------------------------------
+
+    def _answered(self, call: PlainCall, answer: Answer) -> None:
+        """The server's last word. Questions that are still on show are moot."""
+        if call.inner is not None:
+            self._end(call, answer)
+            return
+        call.last_word = answer
+        for question in call.round.values():
+            self.withdraw(call, question)
+
+    def withdraw(self, call: PlainCall, question: Question) -> None:
+        """Nobody waits for the answer to a question any more."""
+        question.over = True
+        for key, one in call.round.items():
+            if one is question and self.engine.shows(call.key, key):
+                self.channel.out.append(WithdrawPrompt(call.key, key))
+                self.channel.give(AnswerGiven(call.key, key, EMPTY_ANSWERS[question.request["method"]]))
+
+    def _end(self, call: PlainCall, answer: Answer) -> None:
+        del self._calls[call.outer]
+        assert call.inner is not None
+        call.read(call.inner, answer)
+
+    def settled(self, key: Hashable) -> None:
+        """The engine's call is over, be it that the server has not answered."""
+        for call in [call for call in self._calls.values() if call.key == key]:
+            del self._calls[call.outer]
+            self.channel.stop(call.outer)
+            for question in (*call.waiting, *call.round.values()):
+                question.abandon()
+
+    def find(self, message_id: str | int) -> tuple[PlainCall, Question] | None:
+        """Return the question that a request of the server's is, and whose."""
+        for call in self._calls.values():
+            for question in (*call.waiting, *call.round.values()):
+                if question.message_id == message_id and question.outstanding:
+                    return call, question
+        return None

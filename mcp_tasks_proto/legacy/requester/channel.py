@@ -1,0 +1,410 @@
+"""The legacy side of a requester: its session, what was sent in it, and what waits for it to stand.
+
+A request of the engine's may take several of the server's: each of these is *pending*, and knows which one of
+the engine's it serves. What a session that is lost leaves unanswered is sent once more in the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from attrs import define, evolve, field, frozen
+
+from mcp_tasks_proto.errors import ErrorObject
+from mcp_tasks_proto.legacy.messages import DualEraEffect, SendLegacy
+from mcp_tasks_proto.legacy.requester.reading import at, initialize_params
+from mcp_tasks_proto.legacy.vocabulary import INITIALIZE, INITIALIZED
+from mcp_tasks_proto.requester.effects import StopRequest
+from mcp_tasks_proto.requester.inputs import RequesterInput, RequestFailed, ResponseReceived
+from mcp_tasks_proto.requester.outcomes import Fault
+from mcp_tasks_proto.requester.requests import backoff
+from mcp_tasks_proto.requester.settings import RequesterSettings
+from mcp_tasks_proto.timers import Timers
+from mcp_tasks_proto.vocabulary import LEGACY_VERSION
+from mcp_tasks_proto.wire.jsonrpc import (
+    Response,
+    error_message,
+    notification_message,
+    parse_message,
+    request_message,
+    result_message,
+)
+
+__all__ = ["Answer", "Channel", "Session"]
+
+Fact = ResponseReceived | RequestFailed
+
+
+@frozen(kw_only=True)
+class Session:
+    """What a server said when it was greeted."""
+
+    session_id: str | None
+    """What it wants to hear with every message; ``None``: nothing, or the connection is the session."""
+    initialized: Mapping[str, Any]
+    """The result of ``initialize``, as far as it is known."""
+
+    def offers(self, *names: str) -> bool:
+        """Whether a capability is declared."""
+        return at(self.initialized, "capabilities", *names) is not None
+
+
+@frozen
+class Answer:
+    """What became of a pending message."""
+
+    fact: Fact
+    response: Response | None
+    """``None``: there is none, and ``fact`` says why."""
+
+    @property
+    def taken(self) -> bool:
+        """Whether the server took a message that is owed no response."""
+        http = self.fact.http if isinstance(self.fact, ResponseReceived) else None
+        return not isinstance(self.fact, RequestFailed) and (http is None or http.status < 300)
+
+
+Answered = Callable[[Answer], None]
+
+
+@define(eq=False, kw_only=True)
+class _Pending:
+    """A message that was sent."""
+
+    sent: SendLegacy
+    answered: Answered
+    inner: int | None
+    """The engine's request that it serves."""
+    repeated: bool = False
+    """Whether it was sent in an earlier session before."""
+    broken: RequestFailed | None = None
+    """How its stream last broke off, where it is to be taken up again."""
+    fruitless: int = 0
+    """How often that brought nothing new, in a row."""
+    in_flight: bool = True
+    """Whether something of it is with the transport."""
+
+
+@frozen
+class _Held:
+    """What is to be done once a session stands."""
+
+    inner: int | None
+    go: Callable[[], None]
+    fail: Callable[[RequestFailed], None]
+
+
+@define(eq=False, kw_only=True)
+class Channel:
+    """The way to a legacy server."""
+
+    settings: RequesterSettings
+    http: bool
+    names: Iterator[int]
+    out: list[DualEraEffect]
+    timers: Timers
+    give: Callable[[RequesterInput], None]
+    """Hands the engine a fact."""
+    failed: Callable[[Answer], bool]
+    """Is told that there is no session to be had; whether that was to be expected, and nothing has failed."""
+    lost: Callable[[], None]
+    """Is told that a session is gone."""
+    now: int = 0
+    session: Session | None = field(init=False, default=None)
+    """The session that stands."""
+    _opening: int | None = field(init=False, default=None)
+    _pending: dict[int, _Pending] = field(init=False, factory=dict)
+    _held: list[_Held] = field(init=False, factory=list)
+
+    # -- the session ---------------------------------------------------------------------------------------
+
+    def when_ready(
+        self,
+        go: Callable[[], None],
+        *,
+        inner: int | None = None,
+        fail: Callable[[RequestFailed], None],
+    ) -> None:
+        """Do something in a session, be it one that has yet to be opened. ``inner`` is who it is done for."""
+        if self.session is not None:
+            go()
+            return
+        self._held.append(_Held(inner, go, fail))
+        if self._opening is None:
+            self._open()
+
+    def adopt(self, session_id: str | None, initialized: Mapping[str, Any]) -> None:
+        """Go on in a session that another process has opened, unless there is one here."""
+        if self.session is None and self._opening is None:
+            self.session = Session(session_id=session_id, initialized=initialized)
+
+    def _open(self) -> None:
+        name = self._post(request_message(0, INITIALIZE, initialize_params(self.settings)), self._greeted)
+        self._opening = name
+        self.time_out(name)
+
+    def _greeted(self, answer: Answer) -> None:
+        result = None if answer.response is None else answer.response.result
+        if result is None:
+            self._not_opened(answer)
+        elif (version := result.get("protocolVersion")) != LEGACY_VERSION:
+            spoken = (
+                version if isinstance(version, str) and len(version) < 20 else "no version that has a name"
+            )
+            ours = ", ".join((*self.settings.versions, LEGACY_VERSION))
+            reason = f"the server speaks {spoken}, and this client {ours}"
+            failure = RequestFailed(answer.fact.request, reason, sent=False, fault=Fault.SERVER)
+            self._not_opened(Answer(failure, None))
+        else:
+            http = answer.fact.http if isinstance(answer.fact, ResponseReceived) else None
+            session_id = None if http is None else http.session
+            opened = Session(session_id=session_id, initialized=result)
+            name = self._post(
+                notification_message(INITIALIZED, {}), partial(self._confirmed, opened), session=opened
+            )
+            self._opening = name
+            self.time_out(name)
+
+    def _confirmed(self, opened: Session, answer: Answer) -> None:
+        if not answer.taken:
+            self._not_opened(answer)
+            return
+        self._opening, self.session = None, opened
+        held, self._held[:] = list(self._held), []
+        for one in held:
+            one.go()
+
+    def _not_opened(self, answer: Answer) -> None:
+        self._opening = None
+        if self.failed(answer):
+            return
+        fault = answer.fact.fault if isinstance(answer.fact, RequestFailed) else Fault.SERVER
+        failure = RequestFailed(0, f"no session with the server: {_why(answer)}", sent=False, fault=fault)
+        held, self._held[:] = list(self._held), []
+        for one in held:
+            one.fail(failure)
+
+    def forget_session(self) -> None:
+        """The session is gone: the next message opens another."""
+        if self.session is not None:
+            self.session = None
+            self.lost()
+
+    def drop_held(self) -> None:
+        """There will be no session: what waits for it is somebody else's now."""
+        self._held.clear()
+
+    # -- sending -------------------------------------------------------------------------------------------
+
+    def ask(self, inner: int | None, method: str, params: Mapping[str, Any], answered: Answered) -> int:
+        """Send a request in the session that stands; return its name."""
+        return self._post(request_message(0, method, params), answered, inner=inner)
+
+    def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Send a notification."""
+        self.time_out(self._post(notification_message(method, params), _ignore))
+
+    def respond(
+        self,
+        request_id: str | int,
+        answer: Mapping[str, Any] | ErrorObject,
+        answered: Answered | None = None,
+    ) -> None:
+        """Answer a request of the server's; no more of these at a time than a task may ask."""
+        if len(self._pending) >= self.settings.limits.calls + self.settings.limits.ledger_keys:
+            return
+        if isinstance(answer, ErrorObject):
+            message = error_message(request_id, answer)
+        else:
+            message = result_message(request_id, answer)
+        self.time_out(self._post(message, answered or _ignore))
+
+    def open_stream(self, answered: Answered, last_event_id: str | None) -> None:
+        """Open a stream for what the server says unasked (HTTP GET), or take it up where it broke off."""
+        send = SendLegacy(request=next(self.names), verb="GET", last_event_id=last_event_id)
+        self._send(send, answered)
+
+    def end_session(self) -> None:
+        """Tell the server that the session is not needed any more (HTTP DELETE)."""
+        if self.session is not None and self.session.session_id is not None:
+            self.time_out(self._send(SendLegacy(request=next(self.names), verb="DELETE"), _ignore))
+
+    def _post(
+        self,
+        message: dict[str, Any],
+        answered: Answered,
+        *,
+        inner: int | None = None,
+        session: Session | None = None,
+    ) -> int:
+        name = next(self.names)
+        if "method" in message and "id" in message:
+            message = {**message, "id": name}
+        return self._send(SendLegacy(request=name, message=message), answered, inner=inner, session=session)
+
+    def _send(
+        self,
+        send: SendLegacy,
+        answered: Answered,
+        *,
+        inner: int | None = None,
+        session: Session | None = None,
+        repeated: bool = False,
+    ) -> int:
+        session = session or self.session
+        if session is not None:
+            send = evolve(send, version=LEGACY_VERSION, session=session.session_id)
+        self._pending[send.request] = _Pending(sent=send, answered=answered, inner=inner, repeated=repeated)
+        self.out.append(send)
+        return send.request
+
+    def time_out(self, name: int) -> None:
+        """Give something up in time that none of the engine's own requests limits."""
+        self.timers.set(("legacy", name), self.now + self.settings.limits.request_timeout_ms)
+
+    # -- answers -------------------------------------------------------------------------------------------
+
+    def received(self, fact: Fact) -> None:
+        """Take in what became of something that was sent. What is not pending is of no interest."""
+        pending = self._pending.get(fact.request)
+        if pending is None or self._takes_up_again(pending, fact):
+            return
+        self._end(fact.request)
+        if self._session_was_refused(pending, fact):
+            self._send_again(pending)
+            return
+        message = fact.message if isinstance(fact, ResponseReceived) else None
+        response = parse_message(message)
+        if isinstance(response, Response) and response.id in (fact.request, None):
+            pending.answered(Answer(fact, response))
+        elif pending.broken is not None:
+            pending.answered(Answer(pending.broken, None))
+        else:
+            pending.answered(Answer(fact, None))
+
+    def _takes_up_again(self, pending: _Pending, fact: Fact) -> bool:
+        """Whether the stream of a request broke off and is to be taken up where it did (HTTP GET)."""
+        limits = self.settings.limits
+        if not isinstance(fact, RequestFailed) or fact.last_event_id is None:
+            return False
+        if not pending.sent.awaits_response or self.session is None:
+            return False
+        before = None if pending.broken is None else pending.broken.last_event_id
+        pending.fruitless = pending.fruitless + 1 if fact.last_event_id == before else 0
+        if pending.fruitless >= limits.stream_attempts:
+            return False
+        pending.broken, pending.in_flight = fact, False
+        wait_ms = max(fact.retry_ms or 0, backoff(self.settings, pending.fruitless))
+        self.timers.set(("resume", pending.sent.request), self.now + wait_ms)
+        return True
+
+    def resume(self, name: int) -> None:
+        """Time to take up the stream of a request."""
+        pending = self._pending[name]
+        assert pending.broken is not None
+        pending.in_flight = True
+        send = SendLegacy(
+            request=name,
+            verb="GET",
+            version=pending.sent.version,
+            session=pending.sent.session,
+            last_event_id=pending.broken.last_event_id,
+        )
+        self.out.append(send)
+
+    def _session_was_refused(self, pending: _Pending, fact: Fact) -> bool:
+        """Whether the server no longer knows the session; then this one is forgotten."""
+        http = fact.http if isinstance(fact, ResponseReceived) else None
+        session_id = pending.sent.session
+        if http is None or http.status != 404 or session_id is None or pending.sent.verb == "DELETE":
+            return False
+        if self.session is not None and self.session.session_id == session_id:
+            self.forget_session()
+        return pending.sent.awaits_response and not pending.repeated and pending.broken is None
+
+    def _send_again(self, pending: _Pending) -> None:
+        """Send a request in the next session, under its name: the last one knew it, and that is gone."""
+
+        def go() -> None:
+            self._send(pending.sent, pending.answered, inner=pending.inner, repeated=True)
+
+        self.when_ready(go, inner=pending.inner, fail=lambda failure: pending.answered(Answer(failure, None)))
+
+    def timed_out(self, name: int) -> None:
+        """What a message brings takes too long."""
+        if self._pending[name].in_flight:
+            self.out.append(StopRequest(name))
+        self.received(RequestFailed(name, "the server did not answer in time"))
+
+    def inner_of(self, name: int) -> int | None:
+        """Return the engine's request that something pending serves."""
+        pending = self._pending.get(name)
+        return None if pending is None else pending.inner
+
+    def has(self, name: int) -> bool:
+        """Whether something is pending: it was sent in the session that stands, and is not over."""
+        return name in self._pending
+
+    def serve(self, name: int, inner: int | None) -> None:
+        """Have something pending serve another request of the engine's from now on."""
+        self._pending[name].inner = inner
+
+    def relay(self, inner: int, answer: Answer, result: Mapping[str, Any] | None = None) -> None:
+        """Tell the engine what became of a request of its own: as it is, but for a ``result``."""
+        if answer.response is None:
+            fact = answer.fact
+            if isinstance(fact, ResponseReceived):
+                fact = evolve(fact, message=None)
+            self.give(evolve(fact, request=inner))
+        elif answer.response.error is not None:
+            self.refuse(inner, answer.response.error, answer.fact)
+        else:
+            self.reply(inner, result or {})
+
+    def reply(self, inner: int, result: Mapping[str, Any]) -> None:
+        """Answer a request of the engine's with a result."""
+        self.give(ResponseReceived(request=inner, message=result_message(inner, result)))
+
+    def refuse(self, inner: int, error: ErrorObject, fact: Fact | None = None) -> None:
+        """Answer a request of the engine's with an error."""
+        http = fact.http if isinstance(fact, ResponseReceived) else None
+        self.give(ResponseReceived(request=inner, message=error_message(inner, error), http=http))
+
+    # -- ends ----------------------------------------------------------------------------------------------
+
+    def stop(self, name: int) -> None:
+        """Give something pending up; over HTTP the server has to be told."""
+        pending = self._end(name)
+        if pending is None:
+            return
+        if pending.in_flight:
+            self.out.append(StopRequest(name))
+        if self.http and pending.sent.awaits_response and self.session is not None:
+            self.tell("notifications/cancelled", {"requestId": name})
+
+    def stop_inner(self, inner: int) -> None:
+        """The engine gives a request up: so is what serves it."""
+        self._held[:] = [held for held in self._held if held.inner != inner]
+        for name in [name for name, pending in self._pending.items() if pending.inner == inner]:
+            self.stop(name)
+
+    def _end(self, name: int) -> _Pending | None:
+        self.timers.clear(("legacy", name))
+        self.timers.clear(("resume", name))
+        return self._pending.pop(name, None)
+
+
+def _ignore(_: Answer) -> None:
+    """What nobody waits for."""
+
+
+def _why(answer: Answer) -> str:
+    """Say why a session could not be opened."""
+    if isinstance(answer.fact, RequestFailed):
+        return answer.fact.reason
+    if answer.response is not None and answer.response.error is not None:
+        return f"{answer.response.error.message} ({answer.response.error.code})"
+    status = None if answer.fact.http is None else answer.fact.http.status
+    return "an answer that is none" if status is None else f"HTTP {status} without a message that helps"

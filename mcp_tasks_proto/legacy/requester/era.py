@@ -1,0 +1,217 @@
+"""Finding out a server's era before anything depends on it.
+
+Over HTTP the first request is sent as a modern one, and its answer shows; where it does not, the server is
+asked to ``server/discover``. A tool call is not sent so, for a legacy server might carry it out: there, and
+on stdio, ``server/discover`` goes ahead. What is wanted meanwhile is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, Final
+
+from attrs import define, evolve, field
+
+from mcp_tasks_proto.legacy.messages import DualEraEffect, Era
+from mcp_tasks_proto.legacy.requester.channel import Answer, Channel
+from mcp_tasks_proto.legacy.requester.detection import Sign, names_modern_version, read_sign
+from mcp_tasks_proto.requester.effects import SendRequest, StopRequest
+from mcp_tasks_proto.requester.inputs import RequesterInput, RequestFailed, ResponseReceived
+from mcp_tasks_proto.requester.settings import RequesterSettings
+from mcp_tasks_proto.timers import Timers
+from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
+from mcp_tasks_proto.wire.jsonrpc import Response, error_message, parse_message, request_message
+
+__all__ = ["EraFinder"]
+
+PROBE: Final = ("probe",)
+"""Timer key: the probe has been left without an answer for long enough."""
+
+Fact = ResponseReceived | RequestFailed
+
+
+@define(eq=False, kw_only=True)
+class EraFinder:
+    """What is known of a server's era, until it is certain."""
+
+    settings: RequesterSettings
+    http: bool
+    names: Iterator[int]
+    out: list[DualEraEffect]
+    timers: Timers
+    give: Callable[[RequesterInput], None]
+    decide: Callable[[Era, list[SendRequest]], None]
+    """Is told what it is, and what has waited for that."""
+    now: int = 0
+    channel: Channel = field(init=False)
+    """Where a legacy session is tried; it tells of its failure by :meth:`greeting_failed`."""
+    _attempt: SendRequest | None = field(init=False, default=None)
+    """The request that was sent as a modern one."""
+    _attempted: Fact | None = field(init=False, default=None)
+    """How it was answered, while a legacy session is being tried."""
+    _probe: int | None = field(init=False, default=None)
+    _greeting: bool = field(init=False, default=False)
+    _held: list[SendRequest] = field(init=False, factory=list)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing has been sent yet that would show it."""
+        return self._attempt is None and self._probe is None and not self._greeting
+
+    # -- what is wanted ------------------------------------------------------------------------------------
+
+    def send(self, send: SendRequest) -> None:
+        """Send a request of the engine's, or hold it."""
+        if not self.idle:
+            self._held.append(send)
+        elif self.http and send.message["method"] != "tools/call":
+            self._attempt = send
+            self.out.append(send)
+        else:
+            self._held.append(send)
+            self._send_probe()
+
+    def _send_probe(self) -> None:
+        self._probe = next(self.names)
+        meta = {
+            PROTOCOL_VERSION: self.settings.versions[0],
+            CLIENT_INFO: {"name": self.settings.name, "version": self.settings.version},
+            CLIENT_CAPABILITIES: self.settings.declared(),
+        }
+        message = request_message(self._probe, "server/discover", {"_meta": meta})
+        self.out.append(SendRequest(request=self._probe, message=message))
+        self.timers.set(PROBE, self.now + self.settings.limits.probe_timeout_ms)
+
+    def stop(self, request: int) -> bool:
+        """The engine gives a request up; whether it is one that was kept here."""
+        if self._attempt is not None and self._attempt.request == request:
+            self._attempt = None
+            if self._attempted is None:
+                self.out.append(StopRequest(request))
+                self._go_on()
+            return True
+        kept = len(self._held)
+        self._held[:] = [send for send in self._held if send.request != request]
+        return len(self._held) != kept
+
+    # -- what shows ----------------------------------------------------------------------------------------
+
+    def received(self, fact: Fact) -> bool:
+        """Read the answer to what was sent; whether it was sent from here."""
+        if fact.request == self._probe:
+            self._probe = None
+            self.timers.clear(PROBE)
+            self._probed(fact)
+        elif self._attempt is not None and self._attempted is None and fact.request == self._attempt.request:
+            self._tried(self._attempt, fact)
+        else:
+            return False
+        return True
+
+    def timer(self, timer: Hashable) -> bool:
+        """The time for an answer to the probe may be over; whether it is."""
+        if timer != PROBE or self._probe is None:
+            return False
+        self.out.append(StopRequest(self._probe))
+        self._probe = None
+        self._greet()
+        return True
+
+    def _tried(self, attempt: SendRequest, fact: Fact) -> None:
+        sign = read_sign(fact, self.settings.versions, http=True)
+        if sign is Sign.MODERN:
+            self._attempt = None
+            self.give(fact)
+            self._decide_modern()
+        elif sign is Sign.NONE:
+            self._attempt = None
+            self.give(fact)
+            self._go_on()
+        else:
+            self._attempted = fact
+            if sign is Sign.LEGACY:
+                self._greet()
+            else:
+                self._send_probe()
+
+    def _probed(self, fact: Fact) -> None:
+        sign = read_sign(fact, self.settings.versions, http=self.http)
+        if sign is Sign.MODERN:
+            self._give_attempted()
+            self._decide_modern()
+        elif sign is Sign.NONE:
+            self._give_attempted()
+            self._answer_all(fact)
+        else:
+            self._greet()
+
+    def _give_attempted(self) -> None:
+        """Let the engine have the answer to what was sent as a modern request."""
+        attempt, self._attempt = self._attempt, None
+        attempted, self._attempted = self._attempted, None
+        if attempt is not None and attempted is not None:
+            self.give(attempted)
+
+    def _go_on(self) -> None:
+        """Nothing has shown: the next request may tell."""
+        held, self._held[:] = list(self._held), []
+        for send in held:
+            self.send(send)
+
+    # -- a legacy session, tried ---------------------------------------------------------------------------
+
+    def _greet(self) -> None:
+        self._greeting = True
+        self.channel.when_ready(self._greeted, fail=_told_already)
+
+    def _greeted(self) -> None:
+        self._greeting = False
+        self.decide("legacy", self._take_all())
+
+    def greeting_failed(self, answer: Answer) -> bool:
+        """A legacy session cannot be opened; whether it was this one's wish."""
+        if not self._greeting:
+            return False
+        self._greeting = False
+        self.channel.drop_held()
+        attempted = self._attempted
+        self._give_attempted()
+        error = None if answer.response is None else answer.response.error
+        unsure = attempted is not None and (
+            read_sign(attempted, self.settings.versions, http=True) is Sign.UNSURE
+        )
+        if unsure or (error is not None and names_modern_version(error, self.settings.versions)):
+            self._decide_modern()
+        else:
+            self._answer_all(answer.fact)
+        return True
+
+    # -- ends ----------------------------------------------------------------------------------------------
+
+    def _take_all(self) -> list[SendRequest]:
+        held, self._held[:] = list(self._held), []
+        attempt, self._attempt, self._attempted = self._attempt, None, None
+        return held if attempt is None else [attempt, *held]
+
+    def _decide_modern(self) -> None:
+        self.decide("modern", self._take_all())
+
+    def _answer_all(self, fact: Fact) -> None:
+        """What was held fares as what was sent for it."""
+        for send in self._take_all():
+            if isinstance(fact, RequestFailed):
+                self.give(evolve(fact, request=send.request, sent=False))
+            else:
+                self.give(evolve(fact, request=send.request, message=_as_answer(send.request, fact.message)))
+
+
+def _told_already(_: RequestFailed) -> None:
+    """:meth:`EraFinder.greeting_failed` is told first."""
+
+
+def _as_answer(request: int, message: Any) -> Any:
+    """Return an error as the answer to another request; what is none stays none."""
+    response = parse_message(message)
+    if isinstance(response, Response) and response.error is not None:
+        return error_message(request, response.error)
+    return None if isinstance(response, Response) else message

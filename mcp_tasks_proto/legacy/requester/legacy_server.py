@@ -1,0 +1,220 @@
+"""The engine's requests to a legacy server, and what the server says of itself, each to its place."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from functools import partial
+from typing import Any
+
+from attrs import define, evolve, field
+
+from mcp_tasks_proto.errors import method_not_found
+from mcp_tasks_proto.legacy.messages import ServerAsked
+from mcp_tasks_proto.legacy.requester.asked import Reception
+from mcp_tasks_proto.legacy.requester.calls import PlainCalls
+from mcp_tasks_proto.legacy.requester.channel import Answer, Channel
+from mcp_tasks_proto.legacy.requester.reading import complete, create_result, discover_result, legacy_params
+from mcp_tasks_proto.legacy.requester.receiver import Receiver
+from mcp_tasks_proto.legacy.requester.stream import OPENING, STREAM, ServerStream
+from mcp_tasks_proto.legacy.requester.tasks import FollowedTasks
+from mcp_tasks_proto.legacy.requester.tools import TaskTools
+from mcp_tasks_proto.legacy.vocabulary import CANCELLED, TOOLS_CHANGED
+from mcp_tasks_proto.requester.effects import SendRequest
+from mcp_tasks_proto.requester.engine import RequesterEngine
+from mcp_tasks_proto.requester.inputs import NotificationReceived, ResponseReceived
+from mcp_tasks_proto.requester.outcomes import ObservationLost, Outcome
+from mcp_tasks_proto.vocabulary import INPUT_METHODS
+from mcp_tasks_proto.wire.jsonrpc import Notification, parse_message
+
+__all__ = ["LegacyServer"]
+
+
+@define(eq=False)
+class LegacyServer:
+    """A legacy server, as the engine may take it for a modern one."""
+
+    channel: Channel
+    engine: RequesterEngine
+    _tools: TaskTools = field(init=False)
+    _calls: PlainCalls = field(init=False)
+    _tasks: FollowedTasks = field(init=False)
+    _stream: ServerStream = field(init=False)
+    _receiver: Receiver = field(init=False)
+    _reception: Reception = field(init=False)
+    _left_behind: bool = field(init=False, default=False)
+    """Whether a task goes on that nobody here follows any more: it may need its session."""
+
+    def __attrs_post_init__(self) -> None:
+        channel, settings = self.channel, self.channel.settings
+        self._tools = TaskTools(channel)
+        self._calls = PlainCalls(channel, self.engine)
+        can_answer = any(name in settings.capabilities for name in ("elicitation", "sampling", "roots"))
+        self._tasks = FollowedTasks(channel, can_answer)
+        self._stream = ServerStream(channel)
+        self._receiver = Receiver(limits=settings.limits, timers=channel.timers, reply=channel.respond)
+        self._reception = Reception(
+            channel=channel, calls=self._calls, tasks=self._tasks, receiver=self._receiver
+        )
+
+    def tell_time(self, now: int) -> None:
+        """Take note of the time."""
+        self.channel.now = self._receiver.now = now
+
+    # -- requests of the engine's --------------------------------------------------------------------------
+
+    def begin(self, send: SendRequest) -> None:
+        """Have a request of the engine's answered, as soon as a session stands."""
+        method, params = send.message["method"], send.message["params"]
+        self.channel.when_ready(
+            partial(self._perform, send.request, method, params),
+            inner=send.request,
+            fail=lambda failure: self.channel.give(evolve(failure, request=send.request)),
+        )
+
+    def stop(self, inner: int) -> None:
+        """The engine gives a request up."""
+        self._tools.stop(inner)
+        self._stream.stop(inner)
+        self._tasks.stop_poll(inner)
+        self.channel.stop_inner(inner)
+
+    def _perform(self, inner: int, method: str, params: Mapping[str, Any]) -> None:
+        channel, session = self.channel, self.channel.session
+        assert session is not None
+        match method:
+            case "server/discover":
+                channel.reply(inner, discover_result(session.initialized))
+            case "subscriptions/listen":
+                channel.refuse(inner, method_not_found(method))
+            case "tools/list":
+                channel.ask(inner, method, legacy_params(params), partial(self._listed, inner))
+            case "tasks/get" | "tasks/update" | "tasks/cancel" if not isinstance(params.get("taskId"), str):
+                channel.ask(inner, method, legacy_params(params), partial(self._answered, inner))
+            case "tasks/get":
+                self._stream_for_task(params["taskId"])
+                self._tasks.poll(inner, params)
+            case "tasks/update" if isinstance(params.get("inputResponses"), Mapping):
+                self._tasks.update(inner, params)
+            case "tasks/cancel":
+                self._tasks.cancel(inner, params)
+            case _ if method in INPUT_METHODS:
+                self._call(inner, method, params)
+            case _:
+                channel.ask(inner, method, legacy_params(params), partial(self._answered, inner))
+
+    def _stream_for_task(self, task_id: str) -> None:
+        """A server may ask what its task needs on any stream."""
+        if self._tasks.get(task_id) is not None:
+            self._stream.want()
+
+    def _call(self, inner: int, method: str, params: Mapping[str, Any]) -> None:
+        if self._calls.go_on(inner, params):
+            return
+        self._stream.before(inner, partial(self._begin_call, inner, method, legacy_params(params)))
+
+    def _begin_call(self, inner: int, method: str, own: dict[str, Any]) -> None:
+        if method == "tools/call" and self.channel.settings.tasks:
+            self._tools.find_out(inner, own["name"], partial(self._call_tool, inner, own))
+        else:
+            self._calls.begin(inner, method, own, self._answered)
+
+    def _call_tool(self, inner: int, params: dict[str, Any], as_task: bool) -> None:
+        if as_task:
+            self._calls.begin(inner, "tools/call", {**params, "task": {}}, self._became_task)
+        else:
+            self._calls.begin(inner, "tools/call", params, self._answered)
+
+    # -- answers of the server's -----------------------------------------------------------------------------
+
+    def _answered(self, inner: int, answer: Answer) -> None:
+        """A result that is none but a task's, which nobody had asked for, is no result (REQ.1)."""
+        result = None if answer.response is None else answer.response.result
+        if result is None:
+            self.channel.relay(inner, answer)
+        elif create_result(result) is not None and "content" not in result:
+            self.channel.give(ResponseReceived(request=inner, message=None))
+        else:
+            self.channel.reply(inner, complete(result))
+
+    def _became_task(self, inner: int, answer: Answer) -> None:
+        """The handle; or the result, for a server need not make a task (trap 22)."""
+        result = None if answer.response is None else answer.response.result
+        handle = None if result is None else create_result(result)
+        if handle is None:
+            self._answered(inner, answer)
+        else:
+            self.channel.reply(inner, handle)
+
+    def _listed(self, inner: int, answer: Answer) -> None:
+        if answer.response is not None and answer.response.result is not None:
+            self._tools.take_in(answer.response.result)
+        self._answered(inner, answer)
+
+    def opened(self) -> None:
+        """The stream for what the server says unasked has begun."""
+        self._stream.opened()
+
+    # -- what the server says unasked ------------------------------------------------------------------------
+
+    def asked(self, asked: ServerAsked) -> None:
+        """The server asks something."""
+        self._reception.take(asked)
+
+    def heard(self, heard: NotificationReceived) -> None:
+        """The server says something, on the way to an answer or not."""
+        message = parse_message(heard.message)
+        if not isinstance(message, Notification):
+            return
+        if message.method == TOOLS_CHANGED:
+            self._tools.forget()
+        elif message.method == CANCELLED:
+            self._reception.cancelled(message.params.get("requestId"))
+        elif (inner := self.channel.inner_of(heard.request)) is not None:
+            self.channel.give(NotificationReceived(inner, heard.message))
+
+    def timer(self, timer: Hashable) -> None:
+        """Something is due."""
+        match timer:
+            case "parked", str() as task_id:
+                self._tasks.waited_long_enough(task_id)
+            case "received", str() as task_id:
+                self._receiver.expire(task_id)
+            case "legacy", int() as name:
+                self.channel.timed_out(name)
+            case "resume", int() as name:
+                self.channel.resume(name)
+            case _ if timer == OPENING:
+                self._stream.opened()
+            case _ if timer == STREAM and (self._calls or self._tasks):
+                self._stream.want()
+
+    # -- sessions and ends -----------------------------------------------------------------------------------
+
+    def follow(self, call: Hashable, reference: Mapping[str, Any]) -> dict[str, Any]:
+        """Follow the task of a reference; return what is to be saved of it (REQ.6)."""
+        self._tasks.follow(call, reference["taskId"], reference["keys"])
+        saved = {**reference, "era": "legacy"}
+        session = self.channel.session
+        if session is not None and session.session_id is not None:
+            known = {name: session.initialized.get(name) for name in ("capabilities", "serverInfo")}
+            saved["session"] = {"id": session.session_id, "initialized": known}
+        return saved
+
+    def settled(self, call: Hashable, outcome: Outcome) -> None:
+        """A call of the engine's is over."""
+        if isinstance(outcome, ObservationLost) and self._tasks.follows(call):
+            self._left_behind = True
+        self._calls.settled(call)
+        self._tasks.settled(call)
+
+    def session_lost(self) -> None:
+        """The session is gone, and what was known of the server in it."""
+        self._tools.forget()
+        self._stream.lose()
+        self._tasks.lose_streams()
+        self._receiver.forget()
+
+    def close(self) -> None:
+        """End the session, unless somebody may come back to a task in it."""
+        if self.channel.http and not self._left_behind:
+            self.channel.end_session()

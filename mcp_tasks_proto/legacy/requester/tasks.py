@@ -1,0 +1,310 @@
+"""Tasks of a legacy server, to an engine that knows modern ones only (LEG.3 to LEG.8).
+
+``tasks/get`` says how a task stands and no more. What it ended with is fetched by ``tasks/result``. What it
+asks comes as requests of the server's on the stream of an open ``tasks/result``: one is opened when a task
+waits for input, and left open until it is answered (trap 24).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from functools import partial
+from itertools import count
+from typing import Any
+
+from attrs import define, field
+
+from mcp_tasks_proto.errors import ErrorCode, ErrorObject, invalid_params, method_not_found
+from mcp_tasks_proto.legacy.requester.channel import Answer, Channel
+from mcp_tasks_proto.legacy.requester.questions import Question, fingerprint, kind_of
+from mcp_tasks_proto.legacy.requester.reading import complete, ended_view, modern_task
+from mcp_tasks_proto.requester.inputs import RequestFailed
+from mcp_tasks_proto.requester.reference import KeyState
+
+__all__ = ["Followed", "FollowedTasks"]
+
+Task = Mapping[str, Any]
+
+
+@define(eq=False, kw_only=True)
+class Followed:
+    """A task that a call of this side has become, or that is resumed here."""
+
+    task_id: str
+    answered_before: frozenset[str]
+    """Keys that another process has answered."""
+    questions: dict[str, Question] = field(factory=dict)
+    result: int | None = None
+    """The ``tasks/result`` that is open."""
+    payload: Answer | None = None
+    """What it was answered with."""
+    ended: dict[int, Task] = field(factory=dict)
+    """Polls that wait for that, and what ``tasks/get`` said."""
+    parked: dict[int, Task] = field(factory=dict)
+    """Polls that wait for a question."""
+
+    @property
+    def outstanding(self) -> dict[str, Question]:
+        """Questions that nobody has answered."""
+        return {key: question for key, question in self.questions.items() if question.outstanding}
+
+    def has_place(self, key: str, question: Question) -> bool:
+        """Whether a question can stand under this key: as a new one, or as one that is asked again."""
+        known = self.questions.get(key)
+        if known is None:
+            return key not in self.answered_before
+        return known.is_same_as(question)
+
+    @property
+    def open_questions(self) -> int:
+        """How many it has made: they are known for as long as it is."""
+        return len(self.questions)
+
+
+@define(eq=False)
+class FollowedTasks:
+    """What one requester follows, and the single requests about any task."""
+
+    channel: Channel
+    can_answer: bool
+    """Whether there is anybody here to be asked."""
+    _tasks: dict[str, Followed] = field(init=False, factory=dict)
+    _calls: dict[Hashable, str] = field(init=False, factory=dict)
+
+    def __len__(self) -> int:
+        """How many are followed."""
+        return len(self._tasks)
+
+    def follow(self, call: Hashable, task_id: str, keys: Mapping[str, Any]) -> None:
+        """Follow a task. ``keys`` is the ledger of its reference."""
+        self._calls[call] = task_id
+        if task_id not in self._tasks:
+            answered = [key for key, entry in keys.items() if entry["state"] == KeyState.SENT.value]
+            self._tasks[task_id] = Followed(task_id=task_id, answered_before=frozenset(answered))
+
+    def follows(self, call: Hashable) -> bool:
+        """Whether a call has become a task that is followed."""
+        return call in self._calls
+
+    def settled(self, call: Hashable) -> None:
+        """The engine's call is over, and with it the interest in its task."""
+        task_id = self._calls.pop(call, None)
+        followed = None if task_id is None else self._tasks.pop(task_id, None)
+        if followed is not None:
+            self.channel.timers.clear(("parked", followed.task_id))
+            if followed.result is not None:
+                self.channel.stop(followed.result)
+            for question in followed.questions.values():
+                question.abandon()
+
+    def get(self, task_id: str | None) -> Followed | None:
+        """Return a task that is followed."""
+        return None if task_id is None else self._tasks.get(task_id)
+
+    def lose_streams(self) -> None:
+        """The session is gone: what was asked in it may be asked again."""
+        for followed in self._tasks.values():
+            for question in followed.questions.values():
+                question.lost = True
+
+    # -- how a task stands ---------------------------------------------------------------------------------
+
+    def poll(self, inner: int, params: Mapping[str, Any]) -> None:
+        """``tasks/get``."""
+        task_id = params["taskId"]
+        self.channel.ask(inner, "tasks/get", {"taskId": task_id}, partial(self._polled, inner, task_id))
+
+    def _polled(self, inner: int, task_id: str, answer: Answer) -> None:
+        task = None if answer.response is None else answer.response.result
+        if task is None:
+            self.channel.relay(inner, answer)
+            return
+        followed = self._tasks.get(task_id)
+        match task.get("status"):
+            case "completed" | "failed":
+                self._fetch(inner, task_id, followed, task)
+            case "input_required" if followed is not None and self.can_answer:
+                self._wait_for_questions(inner, followed, task)
+            case _:
+                self._show(inner, followed, task)
+
+    def _show(self, inner: int, followed: Followed | None, task: Task) -> None:
+        """Answer a poll with a task that goes on, or was cancelled."""
+        view = complete(modern_task(task))
+        if followed is not None:
+            _add_questions(followed, view)
+        self.channel.reply(inner, view)
+
+    # -- what it ended with --------------------------------------------------------------------------------
+
+    def _fetch(self, inner: int, task_id: str, followed: Followed | None, task: Task) -> None:
+        """Have the payload of a task that has ended; it is fetched once."""
+        if followed is not None and followed.payload is not None:
+            self._show_end(inner, task, followed.payload)
+        elif followed is not None and followed.result is not None:
+            followed.ended[inner] = task
+        else:
+            answered = partial(self._show_end, inner, task)
+            self.channel.ask(inner, "tasks/result", {"taskId": task_id}, answered)
+
+    def _show_end(self, inner: int, task: Task, payload: Answer) -> None:
+        if payload.response is None:
+            self.channel.relay(inner, payload)
+        else:
+            view = ended_view(task, payload.response.result, payload.response.error)
+            self.channel.reply(inner, view)
+
+    # -- what it asks --------------------------------------------------------------------------------------
+
+    def _wait_for_questions(self, inner: int, followed: Followed, task: Task) -> None:
+        if followed.result is None and followed.payload is None:
+            answered = partial(self._result_ended, followed)
+            followed.result = self.channel.ask(None, "tasks/result", {"taskId": followed.task_id}, answered)
+        if followed.result is None or followed.outstanding:
+            self._show(inner, followed, task)
+            return
+        followed.parked[inner] = task
+        self.channel.timers.set(
+            ("parked", followed.task_id), self.channel.now + self.channel.settings.limits.question_wait_ms
+        )
+
+    def unpark(self, followed: Followed) -> None:
+        """Answer the polls that wait for a question."""
+        self.channel.timers.clear(("parked", followed.task_id))
+        parked, followed.parked = followed.parked, {}
+        for inner, task in parked.items():
+            self._show(inner, followed, task)
+
+    def waited_long_enough(self, task_id: str) -> None:
+        """No question has come to a task that waits for input; it may have come before (LEG.8)."""
+        self.unpark(self._tasks[task_id])
+
+    def _result_ended(self, followed: Followed, answer: Answer) -> None:
+        """``tasks/result`` was answered, or its stream broke: then it is opened again if need be."""
+        followed.result = None
+        if answer.response is None:
+            for question in followed.questions.values():
+                question.lost = True
+        elif answer.response.error is None:
+            followed.payload = answer
+        ended, followed.ended = followed.ended, {}
+        for inner, task in ended.items():
+            self._show_end(inner, task, answer)
+        self.unpark(followed)
+
+    def stop_poll(self, inner: int) -> None:
+        """The engine gives a poll up. A payload that does not come is asked for anew."""
+        for followed in self._tasks.values():
+            followed.parked.pop(inner, None)
+            if followed.ended.pop(inner, None) is not None and followed.result is not None:
+                self.channel.stop(followed.result)
+                followed.result = None
+
+    def ask(self, followed: Followed, question: Question) -> None:
+        """Take in a question of a task; one that was asked before is known by what it asks (REQ.4)."""
+        base = f"{kind_of(question.request)}.{fingerprint(question.request)}"
+        keys = (base if number == 1 else f"{base}.{number}" for number in count(1))
+        key = next(key for key in keys if followed.has_place(key, question))
+        known = followed.questions.setdefault(key, question)
+        if known is not question:
+            known.message_id, known.reply, known.drop = question.message_id, question.reply, question.drop
+            known.lost = False
+            if known.response is not None:
+                known.reply(known.response, _nobody_waits)
+        self.unpark(followed)
+
+    def withdraw(self, followed: Followed, message_id: str | int) -> None:
+        """The server no longer waits for the answer to a question."""
+        for question in followed.questions.values():
+            question.over |= question.message_id == message_id
+
+    def find(self, message_id: str | int) -> Question | None:
+        """Return the question that a request of the server's is."""
+        for followed in self._tasks.values():
+            for question in followed.questions.values():
+                if question.message_id == message_id and question.outstanding:
+                    return question
+        return None
+
+    # -- what it is answered -------------------------------------------------------------------------------
+
+    def update(self, inner: int, params: Mapping[str, Any]) -> None:
+        """``tasks/update``: each answer goes where its question came from."""
+        followed = self._tasks.get(params["taskId"])
+        if followed is None:
+            message = "a task of a 2025-11-25 server is answered by whoever follows it"
+            self.channel.refuse(inner, invalid_params(message))
+            return
+        answers = {
+            key: response
+            for key, response in params["inputResponses"].items()
+            if key in followed.questions and followed.questions[key].expects_answer
+        }
+        if not answers:
+            self.channel.reply(inner, complete({}))
+            return
+        waiting = set(answers)
+        for key, response in answers.items():
+            question = followed.questions[key]
+            question.response = response
+            question.reply(response, partial(self._delivered, inner, waiting, question, key))
+
+    def _delivered(
+        self, inner: int, waiting: set[str], question: Question, key: str, got_there: bool
+    ) -> None:
+        """Acknowledge an update when all of it has got there. Else the engine comes again with all of it."""
+        question.delivered = got_there
+        if not got_there:
+            waiting.add("")
+        waiting.discard(key)
+        if not waiting:
+            self.channel.reply(inner, complete({}))
+        elif waiting == {""}:
+            reason = "an answer did not reach the server"
+            self.channel.give(RequestFailed(inner, reason))
+
+    # -- its end, wanted -----------------------------------------------------------------------------------
+
+    def cancel(self, inner: int, params: Mapping[str, Any]) -> None:
+        """``tasks/cancel``: -32602 may say that the task has ended, which is an acknowledgement (LEG.5)."""
+        session = self.channel.session
+        assert session is not None
+        if not session.offers("tasks", "cancel"):
+            self.channel.refuse(inner, method_not_found("tasks/cancel"))
+            return
+        task = {"taskId": params["taskId"]}
+        self.channel.ask(inner, "tasks/cancel", task, partial(self._cancelled, inner, task))
+
+    def _cancelled(self, inner: int, task: dict[str, Any], answer: Answer) -> None:
+        error = None if answer.response is None else answer.response.error
+        if error is not None and error.code == ErrorCode.INVALID_PARAMS:
+            self.channel.ask(inner, "tasks/get", task, partial(self._known, inner, error, answer))
+        else:
+            self.channel.relay(inner, answer, complete({}))
+
+    def _known(self, inner: int, error: ErrorObject, refusal: Answer, answer: Answer) -> None:
+        if answer.response is not None and answer.response.result is not None:
+            self.channel.reply(inner, complete({}))
+        else:
+            self.channel.refuse(inner, error, refusal.fact)
+
+
+def _add_questions(followed: Followed, view: dict[str, Any]) -> None:
+    """Add to a view what its task asks.
+
+    A task that works again is done with what it had asked when it was last seen to wait. Some ask without
+    saying that they wait.
+    """
+    if view.get("status") == "working":
+        for question in followed.questions.values():
+            question.over |= question.confirmed and (question.response is None or question.delivered)
+        if followed.outstanding:
+            view["status"] = "input_required"
+    if view.get("status") == "input_required" and followed.questions:
+        for question in followed.questions.values():
+            question.confirmed = True
+        view["inputRequests"] = {key: one.request for key, one in followed.outstanding.items()}
+
+
+def _nobody_waits(_: bool) -> None:
+    """What was asked a second time was answered before."""

@@ -1,0 +1,226 @@
+"""``tasks/result``: requests that wait for the end of a task and carry its questions (LEG.4, LEG.8).
+
+A waiter listens to its task as a modern client would, with ``subscriptions/listen``. Each view that comes is
+told as ``notifications/tasks/status``. What the task asks goes out on the stream of one waiter, once, and on
+that of another when the first one leaves. Answers go in as ``tasks/update``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from attrs import define, field
+
+from mcp_tasks_proto.errors import ErrorCode, ErrorObject, internal_error, invalid_params, unknown_task
+from mcp_tasks_proto.input_requests import check_response, missing_capabilities
+from mcp_tasks_proto.legacy.server.inner import Inner, InnerExchange
+from mcp_tasks_proto.legacy.server.sessions import ClientRequest
+from mcp_tasks_proto.legacy.translation import expiry_ms, final_answer, legacy_task, without_related_task
+from mcp_tasks_proto.legacy.vocabulary import TASK_STATUS
+from mcp_tasks_proto.lifecycle import TERMINAL
+from mcp_tasks_proto.timers import Timers
+from mcp_tasks_proto.wire.jsonrpc import Response, notification_message
+
+__all__ = ["Waiter", "Waiting", "answer_of"]
+
+RETRY_MS: Final = 1000
+"""After a store that did not say whether a task has expired."""
+
+ENDED: Final = frozenset(status.value for status in TERMINAL)
+
+
+def answer_of(request: Mapping[str, Any], response: Response) -> Mapping[str, Any] | ErrorObject:
+    """Return what a client's response to ``request`` means to whoever asked.
+
+    An elicitation that the client cannot or will not show counts as cancelled; an error of any other kind is
+    one for the call itself. Whose task it is means nothing to who asked.
+    """
+    if response.error is None:
+        return without_related_task(response.result or {})
+    return {"action": "cancel"} if request["method"] == "elicitation/create" else response.error
+
+
+@define(eq=False)
+class Waiter:
+    """One ``tasks/result`` that is open."""
+
+    request: ClientRequest
+    task_id: str
+    listen: InnerExchange
+    """The exchange with the engine that brings its news."""
+    view: Mapping[str, Any] = field(factory=dict)
+    """The latest, as the modern era has it."""
+    asking: set[str] = field(factory=set)
+    """Keys of what was asked on its stream and is not answered."""
+
+    @property
+    def outstanding(self) -> Mapping[str, Any]:
+        """The input requests of the view."""
+        requests: Mapping[str, Any] = self.view.get("inputRequests", {})
+        return requests
+
+    def can_ask(self, key: str) -> bool:
+        """Whether its client can be asked this: it takes streams, and declares what that needs."""
+        capabilities = self.request.caller.capabilities
+        asked = self.outstanding.get(key)
+        return (
+            asked is not None
+            and self.request.outlet.can_stream
+            and not missing_capabilities({key: asked}, capabilities)
+        )
+
+
+@define(eq=False, kw_only=True)
+class Waiting:
+    """All waiters of a server."""
+
+    inner: Inner
+    timers: Timers
+    _by_task: dict[str, dict[Hashable, Waiter]] = field(init=False, factory=dict)
+    _asked: set[tuple[str, str]] = field(init=False, factory=set)
+    """Task id and key of what was asked and is not settled: each is asked once at a time."""
+
+    def begin(self, request: ClientRequest, task_id: str) -> None:
+        """Wait for the end of a task."""
+        waiter = Waiter(request, task_id, self.inner.exchange())
+        self._by_task.setdefault(task_id, {})[request] = waiter
+        request.ended = partial(self._end, waiter)
+        request.inner = waiter.listen
+        self.inner.request(
+            "subscriptions/listen",
+            exchange=waiter.listen,
+            params={"notifications": {"taskIds": [task_id]}},
+            caller=request.caller,
+            declares_tasks=True,
+            replied=partial(self._listening_ended, request),
+            sent=partial(self._heard, waiter),
+        )
+
+    def time_passed(self, waiter: Waiter) -> None:
+        """The task of a waiter may have expired: look."""
+        self.inner.request(
+            "tasks/get",
+            {"taskId": waiter.task_id},
+            caller=waiter.request.caller,
+            declares_tasks=True,
+            replied=partial(self._looked, waiter),
+        )
+
+    # -- news ------------------------------------------------------------------------------------------
+
+    def _listening_ended(self, request: ClientRequest, message: Mapping[str, Any], http_status: int) -> None:
+        """The engine does not listen any more, or never did."""
+        if "error" in message:
+            request.answer(message, http_status)
+        else:
+            request.fail(internal_error("the server is shutting down", reason="shutting_down"), 503)
+
+    def _heard(self, waiter: Waiter, message: Mapping[str, Any]) -> None:
+        params = message["params"]
+        if message["method"] != "notifications/tasks":
+            if not params["notifications"]["taskIds"]:
+                waiter.request.fail(unknown_task())
+                return
+            self.inner.ready(waiter.listen)
+            return
+        waiter.view = {name: value for name, value in params.items() if name != "_meta"}
+        if waiter.view["status"] in ENDED:
+            self._settle(waiter.request, waiter.view)
+        else:
+            self._show(waiter)
+
+    def _settle(self, request: ClientRequest, view: Mapping[str, Any]) -> None:
+        answer = final_answer(view)
+        if isinstance(answer, ErrorObject):
+            request.fail(answer)
+        else:
+            request.succeed(answer)
+
+    def _show(self, waiter: Waiter) -> None:
+        """Tell the client how its task stands, and ask what the task asks."""
+        request, view = waiter.request, waiter.view
+        expiry = expiry_ms(view)
+        if expiry is not None:
+            self.timers.set(waiter, expiry)
+        else:
+            self.timers.clear(waiter)
+        if not request.outlet.can_stream:
+            self.inner.ready(waiter.listen)
+            return
+        request.outlet.send(notification_message(TASK_STATUS, legacy_task(view)))
+        for key in waiter.asking - waiter.outstanding.keys():
+            request.withdraw(key)
+            waiter.asking.discard(key)
+            self._asked.discard((waiter.task_id, key))
+        for key in waiter.outstanding:
+            self._ask(waiter, key)
+
+    def _looked(self, waiter: Waiter, message: Mapping[str, Any], http_status: int) -> None:
+        request = waiter.request
+        if request.over:
+            return
+        if "result" in message:
+            expiry = expiry_ms(message["result"])
+            if expiry is not None:
+                self.timers.set(waiter, max(expiry, self.inner.now + 1))
+        elif message["error"]["code"] == ErrorCode.INVALID_PARAMS:
+            request.answer(message, http_status)
+        else:
+            self.timers.set(waiter, self.inner.now + RETRY_MS)
+
+    # -- questions -------------------------------------------------------------------------------------
+
+    def _ask(self, waiter: Waiter, key: str) -> None:
+        """Ask on this waiter's stream, if it can, unless somebody asks already."""
+        place = waiter.task_id, key
+        if place not in self._asked and waiter.can_ask(key):
+            self._asked.add(place)
+            waiter.asking.add(key)
+            request = waiter.outstanding[key]
+            waiter.request.ask(
+                key, request, partial(self._answered, waiter, key, request), task_id=waiter.task_id
+            )
+
+    def _answered(self, waiter: Waiter, key: str, asked: Mapping[str, Any], response: Response) -> None:
+        del waiter.request.asks[key]
+        waiter.asking.discard(key)
+        answer = answer_of(asked, response)
+        if not isinstance(answer, ErrorObject) and (problem := check_response(asked, answer)):
+            # There is nobody to tell but the task: the client has said what it has to say.
+            error = invalid_params(f"the client's answer to {asked['method']} does not fit it: {problem}")
+            answer = answer_of(asked, Response(id=response.id, error=error))
+        if isinstance(answer, ErrorObject):
+            release = partial(self._release, waiter.task_id, key, again=False)
+            self.inner.end_task(lambda _: release(), task_id=waiter.task_id, error=answer)
+            return
+        self.inner.request(
+            "tasks/update",
+            {"taskId": waiter.task_id, "inputResponses": {key: answer}},
+            caller=waiter.request.caller,
+            declares_tasks=True,
+            replied=partial(self._updated, waiter.task_id, key),
+        )
+
+    def _updated(self, task_id: str, key: str, message: Mapping[str, Any], _: int) -> None:
+        """The task has the answer; or it could not be kept, and is asked for once more."""
+        self._release(task_id, key, again="error" in message)
+
+    def _end(self, waiter: Waiter) -> None:
+        """A waiter is gone: what it asked is asked by another."""
+        self.timers.clear(waiter)
+        self.inner.close(waiter.listen)
+        others = self._by_task[waiter.task_id]
+        del others[waiter.request]
+        if not others:
+            del self._by_task[waiter.task_id]
+        for key in waiter.asking:
+            self._release(waiter.task_id, key, again=True)
+
+    def _release(self, task_id: str, key: str, *, again: bool) -> None:
+        """Nobody asks this any more; ``again``: the first who can asks it now."""
+        self._asked.discard((task_id, key))
+        if again:
+            for waiter in list(self._by_task.get(task_id, {}).values()):
+                self._ask(waiter, key)

@@ -1,0 +1,93 @@
+"""What the engine asks of its host and waits for: the store, and randomness. Each answer is used once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from itertools import count
+from typing import Any
+
+from attrs import define, field
+
+from mcp_tasks_proto.errors import LocalProtocolError
+from mcp_tasks_proto.history import Observation, TaskEntry
+from mcp_tasks_proto.inputs import LoadFailed, Saved, SaveFailed, SaveRefused
+from mcp_tasks_proto.proxy.bindings import Binding
+from mcp_tasks_proto.proxy.effects import (
+    DrawRandom,
+    LoadTask,
+    SaveBinding,
+    SaveSnapshot,
+    TaskQuota,
+)
+from mcp_tasks_proto.proxy.handles import check_random
+from mcp_tasks_proto.proxy.inputs import RandomDrawn, SnapshotKept, TaskLoaded
+from mcp_tasks_proto.proxy.shared import Shared
+from mcp_tasks_proto.proxy.snapshots import Snapshot
+
+__all__ = ["Asking", "HostAnswer"]
+
+HostAnswer = RandomDrawn | TaskLoaded | LoadFailed | Saved | SaveFailed | SaveRefused | SnapshotKept
+
+
+@define(eq=False, kw_only=True)
+class Asking:
+    """The questions that are open."""
+
+    shared: Shared
+    _open: dict[Hashable, tuple[tuple[type, ...], Callable[[Any], None]]] = field(init=False, factory=dict)
+    _tokens: count[int] = field(init=False, factory=count)
+
+    def answered(self, fact: HostAnswer) -> None:
+        """The host answers. Raises :class:`LocalProtocolError` for an answer to what was not asked."""
+        kinds, then = self._open.get(fact.token, ((), None))
+        if then is None or not isinstance(fact, kinds):
+            raise LocalProtocolError(f"{type(fact).__name__} carries the token of an open question")
+        if isinstance(fact, RandomDrawn):
+            check_random(fact.random)
+        del self._open[fact.token]
+        then(fact)
+
+    def random(self, then: Callable[[bytes], None]) -> None:
+        """Ask for randomness."""
+        self.shared.out.append(DrawRandom(self._ask((RandomDrawn,), partial(_give_random, then))))
+
+    def load(self, handle: str, then: Callable[[TaskLoaded | LoadFailed], None]) -> None:
+        """Ask for what is kept under a handle."""
+        self.shared.out.append(LoadTask(handle, self._ask((TaskLoaded, LoadFailed), then)))
+
+    def save_binding(
+        self,
+        binding: Binding | None,
+        entry: TaskEntry,
+        then: Callable[[Saved | SaveFailed | SaveRefused], None],
+    ) -> None:
+        """Ask for a binding to be kept, with its entry in the ledger."""
+        limits = self.shared.limits
+        self.shared.out.append(
+            SaveBinding(
+                binding=binding,
+                entry=entry,
+                quota=TaskQuota(tasks=limits.tasks, tasks_per_principal=limits.tasks_per_principal),
+                token=self._ask((Saved, SaveFailed, SaveRefused), then),
+            )
+        )
+
+    def save_snapshot(
+        self,
+        snapshot: Snapshot,
+        observation: Observation,
+        then: Callable[[SnapshotKept | SaveFailed], None],
+    ) -> None:
+        """Ask for an end to be kept."""
+        token = self._ask((SnapshotKept, SaveFailed), then)
+        self.shared.out.append(SaveSnapshot(snapshot, observation, token))
+
+    def _ask(self, kinds: tuple[type, ...], then: Callable[[Any], None]) -> int:
+        token = next(self._tokens)
+        self._open[token] = (kinds, then)
+        return token
+
+
+def _give_random(then: Callable[[bytes], None], drawn: RandomDrawn) -> None:
+    then(drawn.random)

@@ -1,0 +1,377 @@
+"""Calls: ``tools/call`` and what else is passed on to an upstream, from the decision to the reply (PRX).
+
+A call goes up once. It goes up again only where it is certain that it was not carried out: it was not sent,
+or it was refused for want of a capability (PRX.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from attrs import define, field
+
+from mcp_tasks_proto.errors import ErrorCode, ErrorObject, invalid_params, method_not_found
+from mcp_tasks_proto.lifecycle import Status
+from mcp_tasks_proto.proxy.adopting import Adoptions
+from mcp_tasks_proto.proxy.bindings import Binding, find_tool
+from mcp_tasks_proto.proxy.callers import Exchange
+from mcp_tasks_proto.proxy.collapsing import Collapsing
+from mcp_tasks_proto.proxy.decision import Circumstances, Era, Kind, Row, decide, judge_answer
+from mcp_tasks_proto.proxy.desk import Desk
+from mcp_tasks_proto.proxy.discovering import Found
+from mcp_tasks_proto.proxy.discovery import Discovery, UpstreamTool
+from mcp_tasks_proto.proxy.effects import DropTask
+from mcp_tasks_proto.proxy.errors import Trouble, trouble
+from mcp_tasks_proto.proxy.input_gate import declarable
+from mcp_tasks_proto.proxy.orphans import Orphans
+from mcp_tasks_proto.proxy.promoting import Promotions
+from mcp_tasks_proto.proxy.rewriting import bounded, passing_meta
+from mcp_tasks_proto.proxy.rounds import Round, Rounds
+from mcp_tasks_proto.proxy.settings import Upstream
+from mcp_tasks_proto.proxy.upstreams import Answer, Target
+from mcp_tasks_proto.proxy.views import created, own_view
+from mcp_tasks_proto.vocabulary import PROGRESS_TOKEN, TASKS_EXTENSION
+from mcp_tasks_proto.wire.http import check_parameter_headers
+from mcp_tasks_proto.wire.jsonrpc import Notification, is_id
+from mcp_tasks_proto.wire.schema import CallToolParams, ParamsError, TaskView, structure, timestamp
+
+__all__ = ["Call", "Calls"]
+
+
+@define(eq=False, kw_only=True)
+class Call:
+    """One request on its way through."""
+
+    exchange: Exchange
+    upstream: Upstream
+    target: Target
+    round: Round
+    tool: str | None
+    """The upstream's own name of the tool; ``None``: it is not about a tool."""
+    row: Row = Row.UNDECLARED
+    definition: UpstreamTool | None = None
+    declared: Mapping[str, Any] = field(factory=dict)
+    """The kinds of input, and other extensions, that the upstream hears of."""
+    declares: bool = False
+    """Whether the upstream heard of tasks."""
+    attempts: int = 0
+    request: int | None = None
+    promoting: bool = False
+    """Whether a binding for it is being saved."""
+    promoted: Binding | None = None
+    early: Answer | None = None
+    """What the upstream answered while that was under way."""
+
+
+@define(eq=False, kw_only=True)
+class Calls:
+    """The calls of an engine; each of them is known to whoever it waits for."""
+
+    desk: Desk
+    orphans: Orphans
+    rounds: Rounds
+    adoptions: Adoptions
+    collapsing: Collapsing
+    promotions: Promotions
+
+    # -- down to the decision ----------------------------------------------------------------------------
+
+    def call_tool(self, exchange: Exchange) -> None:
+        """Take in a ``tools/call``."""
+        desk = self.desk
+        try:
+            name = structure(CallToolParams, exchange.request.params).name
+        except ParamsError as problem:
+            return desk.callers.fail(exchange, invalid_params(str(problem)))
+        found = find_tool(desk.shared.settings, exchange.access, name)
+        if found is None:
+            return desk.callers.fail(exchange, _unknown_tool(name))
+        return self._begin(exchange, *found)
+
+    def forward(self, exchange: Exchange) -> None:
+        """Take in a request of a method that the only upstream may know."""
+        self._begin(exchange, self.desk.shared.settings.upstreams[0], None)
+
+    def _begin(self, exchange: Exchange, upstream: Upstream, tool: str | None) -> None:
+        authorization = exchange.access.authorization(upstream.name)
+        if authorization is None:
+            return self.desk.callers.fail(exchange, method_not_found(exchange.request.method))
+        round_ = self.rounds.open(exchange)
+        if isinstance(round_, ErrorObject):
+            return self.desk.callers.fail(exchange, round_)
+        if round_.handle is not None:
+            return self.collapsing.resume(exchange, round_)
+        call = Call(
+            exchange=exchange,
+            upstream=upstream,
+            target=Target(upstream.name, authorization),
+            round=round_,
+            tool=tool,
+        )
+        return self.desk.discoveries.want(call.target, partial(self._discovered, call))
+
+    def _discovered(self, call: Call, found: Found) -> None:
+        exchange, desk = call.exchange, self.desk
+        if not exchange.open:
+            return None
+        if isinstance(found, Trouble):
+            return desk.callers.fail(exchange, trouble(found))
+        call.declared = self._declarable(exchange, found)
+        if call.tool is not None:
+            name = exchange.request.params["name"]
+            call.definition = found.tools.get(call.tool)
+            # The settings may be others by now (PRX.7).
+            allowed = find_tool(desk.shared.settings, exchange.access, name) == (call.upstream, call.tool)
+            if call.definition is None or not allowed:
+                return desk.callers.fail(exchange, _unknown_tool(name))
+            if exchange.http is not None:
+                arguments = exchange.request.params.get("arguments")
+                mismatch = check_parameter_headers(exchange.http, call.definition.parameters, arguments)
+                if mismatch is not None:
+                    return desk.callers.fail(exchange, mismatch)
+            call.row = decide(self._circumstances(call, call.definition, found)).row
+        call.declares = call.row.declares
+        return self._send(call)
+
+    def _circumstances(self, call: Call, tool: UpstreamTool, found: Discovery) -> Circumstances:
+        settings, exchange = self.desk.shared.settings, call.exchange
+        name = exchange.request.params["name"]
+        return Circumstances(
+            caller=Era.LEGACY if exchange.legacy else Era.MODERN,
+            declares=exchange.may_use_tasks,
+            profile_allows=settings.profile(exchange.access).allows_tasks(name),
+            gate_open=settings.tasks and call.upstream.tasks and exchange.tasks_enabled,
+            upstream=found.era,
+            upstream_tasks=found.tasks,
+            tool=tool.support,
+            promotion=settings.promote_after_ms is not None,
+            collapse=settings.collapse,
+            bridging=settings.bridging,
+        )
+
+    def _declarable(self, exchange: Exchange, found: Discovery) -> dict[str, Any]:
+        """Return what the upstream hears beside tasks: caller, proxy and upstream in agreement (PRX.1)."""
+        settings = self.desk.shared.settings
+        declared = declarable(exchange.capabilities, settings.input_kinds)
+        offered, served = exchange.capabilities.get("extensions"), found.capabilities.get("extensions")
+        if isinstance(offered, Mapping) and isinstance(served, Mapping):
+            common = [name for name in offered if name in settings.extensions and name in served]
+            if common:
+                declared["extensions"] = {name: offered[name] for name in common}
+        return declared
+
+    # -- up ------------------------------------------------------------------------------------------------
+
+    def _send(self, call: Call) -> None:
+        exchange, shared = call.exchange, self.desk.shared
+        capabilities = dict(call.declared)
+        if call.declares:
+            capabilities["extensions"] = {**capabilities.get("extensions", {}), TASKS_EXTENSION: {}}
+        meta = exchange.request.params["_meta"]
+        call.attempts += 1
+        exchange.abandoned = partial(self._left, call)
+        call.request = self.desk.upstreams.send(
+            call.target,
+            exchange.request.method,
+            self._params(call),
+            partial(self._answered, call),
+            capabilities=capabilities,
+            meta=passing_meta(meta, most_bytes=shared.limits.meta_bytes, depth=shared.limits.meta_depth),
+            wants_progress=is_id(meta.get(PROGRESS_TOKEN)) and exchange.takes_notifications,
+            heard=partial(self._heard, call),
+            parameters=() if call.definition is None else call.definition.parameters,
+            slow=True,
+            task_path=call.declares,
+        )
+        if call.row.promotes and exchange.open and call.attempts == 1:
+            after_ms = shared.settings.promote_after_ms or 0
+            shared.timers.set(call, shared.now + after_ms)
+
+    def _params(self, call: Call) -> dict[str, Any]:
+        """Return the params as they go up: the upstream's own name and state, verbatim answers, and of what
+        is unknown as much as the bounds allow (PRX.8)."""
+        limits = self.desk.shared.limits
+        params = dict(call.exchange.request.params)
+        for name in _OF_THIS_HOP:
+            params.pop(name, None)
+        carried: dict[str, Any] = {name: params.pop(name) for name in _KNOWN if name in params}
+        carried |= bounded(params, most_bytes=limits.meta_bytes, depth=limits.meta_depth)
+        if call.tool is not None:
+            carried["name"] = call.tool
+        if call.round.answers:
+            carried["inputResponses"] = dict(call.round.answers)
+        if call.round.upstream_state is not None:
+            carried["requestState"] = call.round.upstream_state
+        return carried
+
+    def _heard(self, call: Call, notification: Notification) -> None:
+        if call.exchange.open:
+            params = self.desk.rewriter().params(notification.params)
+            self.desk.callers.relay(call.exchange, notification, params)
+
+    def _left(self, call: Call) -> None:
+        """The caller has gone: its request goes with it (CAN.7)."""
+        self.desk.shared.timers.clear(call)
+        self.desk.upstreams.stop(call.request)
+
+    # -- down again ------------------------------------------------------------------------------------------
+
+    def _answered(self, call: Call, answer: Answer) -> None:
+        call.request = None
+        if call.promoted is not None:
+            return self._end_promoted(call, call.promoted, answer)
+        if call.promoting:
+            call.early = answer
+            return None
+        not_sent = answer.trouble is Trouble.UNAVAILABLE and not answer.sent and not answer.final
+        if not_sent and call.attempts < self.desk.shared.limits.attempts:
+            return self._send(call)
+        return self._settle(call, answer)
+
+    def _settle(self, call: Call, answer: Answer) -> None:
+        """Answer the caller."""
+        self.desk.shared.timers.clear(call)
+        call.exchange.abandoned = _nothing
+        if answer.result is not None:
+            return self._take_result(call, answer.result)
+        if answer.error is None:
+            return self.desk.callers.fail(call.exchange, _failure(call, answer))
+        if call.row is Row.COLLAPSE and not call.declares and _needs_tasks(answer.error):
+            call.declares = True
+            return self._send(call)
+        return self.desk.callers.fail(call.exchange, self._error(answer.error))
+
+    def _error(self, error: ErrorObject) -> ErrorObject:
+        if error.code == ErrorCode.METHOD_NOT_FOUND:
+            return trouble(Trouble.REFUSED)
+        return self.desk.rewriter().error(error)
+
+    def _take_result(self, call: Call, result: Mapping[str, Any]) -> None:
+        exchange, desk = call.exchange, self.desk
+        match judge_answer(exchange.request.method, result, declared=call.declares):
+            case Kind.COMPLETE:
+                desk.callers.reply(exchange, desk.rewriter().result(result))
+            case Kind.INPUT_REQUIRED:
+                self.rounds.relay(exchange, call.declared, result)
+            case Kind.TASK:
+                collapsed = call.row is Row.COLLAPSE
+                self.adoptions.adopt(
+                    exchange,
+                    call.upstream,
+                    call.target,
+                    result,
+                    tool=exchange.request.params["name"],
+                    declared=call.declared,
+                    collapsed=collapsed,
+                    then=partial(self._collapse if collapsed else self._hand_out, exchange),
+                )
+            case Kind.UNASKED_TASK:
+                desk.discoveries.drop(call.target)
+                self.orphans.cancel(call.target, result.get("taskId"))
+                desk.callers.fail(exchange, trouble(Trouble.UNASKED_TASK))
+            case _:
+                desk.callers.fail(exchange, trouble(Trouble.INVALID))
+
+    def _hand_out(self, exchange: Exchange, binding: Binding, view: TaskView) -> None:
+        desk = self.desk
+        result = created(view, binding, desk.rewriter(binding), desk.shared.settings)
+        desk.callers.reply(exchange, result)
+
+    def _collapse(self, exchange: Exchange, binding: Binding, _: TaskView) -> None:
+        self.collapsing.begin(exchange, binding)
+
+    # -- promotion -------------------------------------------------------------------------------------------
+
+    def promotion_due(self, call: Call) -> None:
+        """A call has taken long: make it a task of the proxy's own, if there is room for one (PRX.16)."""
+        shared, exchange = self.desk.shared, call.exchange
+        if len(self.promotions) >= shared.limits.promoted:
+            return
+        call.promoting = True
+        self.promotions.binding += 1
+        binding = Binding(
+            handle="",
+            upstream=call.upstream.name,
+            identity=call.upstream.identity,
+            upstream_task_id=None,
+            authorization=call.target.authorization,
+            principal=exchange.principal,
+            project=exchange.access.project,
+            tool=exchange.request.params["name"],
+            declared={},
+            created_at=timestamp(shared.now),
+            bound_at_ms=shared.now,
+            ttl_ms=shared.limits.keep_ms,
+            keep_ms=shared.limits.keep_ms,
+            poll_interval_ms=shared.limits.poll_floor_ms,
+            node=shared.node,
+        )
+        bound = partial(self._bound, call)
+        self.desk.bind(binding, access=exchange.access, status=Status.WORKING, then=bound)
+
+    def _bound(self, call: Call, outcome: Binding | Trouble | str) -> None:
+        call.promoting = False
+        self.promotions.binding -= 1
+        if not call.exchange.open:
+            if isinstance(outcome, Binding):
+                self.desk.shared.out.append(DropTask(outcome.handle))
+            return
+        if isinstance(outcome, Binding) and call.early is None:
+            call.promoted = outcome
+            self.promotions.started(outcome, call.request)
+            view = own_view(outcome, Status.WORKING, outcome.bound_at_ms)
+            self.desk.callers.reply(call.exchange, {**view, "resultType": "task"})
+        elif call.early is not None:
+            if isinstance(outcome, Binding):
+                self.desk.shared.out.append(DropTask(outcome.handle))
+            self._settle(call, call.early)
+
+    def _end_promoted(self, call: Call, binding: Binding, answer: Answer) -> None:
+        """The answer to a promoted call is the end of its task."""
+        result = answer.result
+        if result is None:
+            error = _failure(call, answer) if answer.error is None else self._error(answer.error)
+            return self.promotions.failed(binding, error)
+        match judge_answer("tools/call", result, declared=False):
+            case Kind.COMPLETE:
+                return self.promotions.completed(binding, result)
+            case Kind.INPUT_REQUIRED:
+                return self.promotions.failed(binding, trouble(Trouble.PROMOTED_INPUT))
+            case Kind.UNASKED_TASK:
+                self.orphans.cancel(call.target, result.get("taskId"))
+                return self.promotions.failed(binding, trouble(Trouble.UNASKED_TASK))
+        return self.promotions.failed(binding, trouble(Trouble.INVALID))
+
+
+def _nothing() -> None:
+    """Do nothing: what waits for the store finds out by itself that the caller has gone."""
+
+
+def _unknown_tool(name: str) -> ErrorObject:
+    return invalid_params(f"unknown tool: {name}")
+
+
+def _failure(call: Call, answer: Answer) -> ErrorObject:
+    """Return what to tell a caller whose call has no answer; only a tool does what must not be done twice."""
+    reason = answer.trouble or Trouble.INVALID
+    if call.tool is not None and answer.sent and reason in (Trouble.UNAVAILABLE, Trouble.INVALID):
+        return trouble(Trouble.OUTCOME_UNKNOWN)
+    return trouble(reason)
+
+
+def _needs_tasks(error: ErrorObject) -> bool:
+    """Whether this is the -32021 of a tool that cannot do without a task (NEG.5)."""
+    match error:
+        case ErrorObject(
+            code=ErrorCode.MISSING_CLIENT_CAPABILITY,
+            data={"requiredCapabilities": {"extensions": dict(extensions)}},
+        ):
+            return TASKS_EXTENSION in extensions
+    return False
+
+
+_KNOWN: Final = ("name", "arguments", "uri", "ref", "argument", "context", "cursor")
+"""Params that the methods have, and that are taken as they come."""
+_OF_THIS_HOP: Final = ("_meta", "inputResponses", "requestState")

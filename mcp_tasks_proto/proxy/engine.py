@@ -1,0 +1,258 @@
+"""The proxy role: a server to its callers, a requester to its upstreams, and nobody's memory but its own.
+
+:meth:`ProxyEngine.handle` takes one input and returns one step. From one input to the next the engine holds
+what is under way: callers' requests, requests to upstreams, promoted calls, listen streams and discoveries,
+each bounded by ``ProxyLimits``. Tasks it does not hold: a binding is in the store or in its handle, and how a
+task stands is asked of its upstream. So any node serves any request, and a node that is gone takes nothing
+along but the calls that were in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from attrs import define, field
+
+from mcp_tasks_proto.errors import LocalProtocolError
+from mcp_tasks_proto.inputs import (
+    ExchangeClosed,
+    LoadFailed,
+    MessageReceived,
+    Saved,
+    SaveFailed,
+    SaveRefused,
+    ShutdownStarted,
+    StreamReady,
+    TimePassed,
+    WorkLost,
+)
+from mcp_tasks_proto.proxy.adopting import Adoptions
+from mcp_tasks_proto.proxy.advertise import Advertisements
+from mcp_tasks_proto.proxy.asking import Asking, HostAnswer
+from mcp_tasks_proto.proxy.callers import Callers, Exchange
+from mcp_tasks_proto.proxy.calls import Call, Calls
+from mcp_tasks_proto.proxy.collapsing import Collapsing, Watch
+from mcp_tasks_proto.proxy.desk import Desk
+from mcp_tasks_proto.proxy.discovering import Discoveries
+from mcp_tasks_proto.proxy.effects import ProxyStep, Purge
+from mcp_tasks_proto.proxy.fetching import Fetching
+from mcp_tasks_proto.proxy.handles import HandleCodec, StoredHandles
+from mcp_tasks_proto.proxy.inputs import (
+    MessageAdmitted,
+    ProxyInput,
+    RandomDrawn,
+    SettingsChanged,
+    SnapshotKept,
+    TaskLoaded,
+    UpstreamAnswered,
+    UpstreamFailed,
+    UpstreamNotified,
+)
+from mcp_tasks_proto.proxy.listening import Listened, Listeners
+from mcp_tasks_proto.proxy.orphans import Orphan, Orphans
+from mcp_tasks_proto.proxy.promoting import Ending, Promotions
+from mcp_tasks_proto.proxy.rounds import Rounds
+from mcp_tasks_proto.proxy.settings import ProxySettings
+from mcp_tasks_proto.proxy.shared import Shared
+from mcp_tasks_proto.proxy.tasks import TaskRequests
+from mcp_tasks_proto.proxy.upstreams import UpstreamRequests
+from mcp_tasks_proto.timers import LAST_MS
+
+__all__ = ["ProxyEngine"]
+
+PURGE: Final = ("purge",)
+"""Timer key: time to remove what is past its retention."""
+
+
+@define(eq=False, kw_only=True)
+class ProxyEngine:
+    """One proxy, as a state machine."""
+
+    settings: ProxySettings
+    """Those that it began with; ``SettingsChanged`` puts others in force."""
+    codec: HandleCodec = field(factory=StoredHandles)
+    node: str | None = None
+    """A name that no other engine over the same store has, or ever had: with it, the promoted calls that run
+    here can be told from those of other nodes (``WorkLost``)."""
+    _shared: Shared = field(init=False)
+    _callers: Callers = field(init=False)
+    _asking: Asking = field(init=False)
+    _upstreams: UpstreamRequests = field(init=False)
+    _discoveries: Discoveries = field(init=False)
+    _advertisements: Advertisements = field(init=False)
+    _orphans: Orphans = field(init=False)
+    _promotions: Promotions = field(init=False)
+    _collapsing: Collapsing = field(init=False)
+    _calls: Calls = field(init=False)
+    _tasks: TaskRequests = field(init=False)
+    _listeners: Listeners = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        shared = Shared(settings=self.settings, codec=self.codec, node=self.node)
+        self._shared = shared
+        self._callers = Callers(shared=shared, begin=self._begin)
+        self._asking = Asking(shared=shared)
+        self._upstreams = UpstreamRequests(
+            shared=shared, contradicted=lambda target: self._discoveries.drop(target)
+        )
+        self._discoveries = Discoveries(shared=shared, upstreams=self._upstreams)
+        desk = Desk(
+            shared=shared,
+            callers=self._callers,
+            asking=self._asking,
+            upstreams=self._upstreams,
+            discoveries=self._discoveries,
+        )
+        fetching, rounds = Fetching(desk), Rounds(desk)
+        self._advertisements = Advertisements(desk)
+        self._orphans = Orphans(shared=shared, upstreams=self._upstreams)
+        adoptions = Adoptions(desk, self._orphans)
+        self._promotions = Promotions(desk, fetching)
+        self._collapsing = Collapsing(desk=desk, fetching=fetching, rounds=rounds, adoptions=adoptions)
+        self._calls = Calls(
+            desk=desk,
+            orphans=self._orphans,
+            rounds=rounds,
+            adoptions=adoptions,
+            collapsing=self._collapsing,
+            promotions=self._promotions,
+        )
+        self._tasks = TaskRequests(desk=desk, fetching=fetching, promotions=self._promotions)
+        self._listeners = Listeners(desk=desk, fetching=fetching, promotions=self._promotions)
+        # What is past its time may be there from before: look once, as soon as there is a time.
+        shared.timers.set(PURGE, 0)
+
+    def handle(self, input: ProxyInput, *, now: int) -> ProxyStep:  # noqa: A002 - the word of the whole package
+        """Take in one fact; return what to do about it, in order.
+
+        ``now`` is Unix milliseconds; where it is earlier than before, the engine keeps its own time.
+
+        Raises :class:`LocalProtocolError` when the host breaks a rule of this interface, and only then. The
+        engine is as it was before such a call.
+        """
+        handler = _HANDLERS.get(type(input))
+        if handler is None:
+            raise LocalProtocolError(f"{type(input).__name__} is not an input of a proxy engine")
+        if not 0 <= now <= LAST_MS:
+            raise LocalProtocolError("now is Unix milliseconds, up to the end of the year 9999")
+        shared = self._shared
+        before = shared.now
+        shared.now = max(before, now)
+        shared.out.clear()
+        try:
+            handler(self, input)
+        except LocalProtocolError:
+            shared.now = before
+            raise
+        return ProxyStep(tuple(shared.out), shared.timers.next)
+
+    # -- callers ---------------------------------------------------------------------------------------------
+
+    def _begin(self, exchange: Exchange) -> None:
+        begin = _METHODS.get(exchange.request.method)
+        if begin is None:
+            self._calls.forward(exchange)
+        else:
+            begin(self, exchange)
+
+    def _message_received(self, received: MessageReceived) -> None:
+        self._callers.received(received)
+
+    def _exchange_closed(self, closed: ExchangeClosed) -> None:
+        self._callers.closed(closed.exchange)
+
+    def _stream_ready(self, ready: StreamReady) -> None:
+        self._callers.stream_ready(ready.exchange)
+
+    # -- upstreams -------------------------------------------------------------------------------------------
+
+    def _upstream_answered(self, answered: UpstreamAnswered) -> None:
+        self._upstreams.answered(answered.request, answered.message, answered.http_status)
+
+    def _upstream_notified(self, notified: UpstreamNotified) -> None:
+        self._upstreams.notified(notified.request, notified.message)
+
+    def _upstream_failed(self, failed: UpstreamFailed) -> None:
+        self._upstreams.failed(failed.request, was_sent=failed.sent)
+
+    # -- host ------------------------------------------------------------------------------------------------
+
+    def _host_answered(self, fact: HostAnswer) -> None:
+        self._asking.answered(fact)
+
+    def _work_lost(self, lost: WorkLost) -> None:
+        self._promotions.lost(lost)
+
+    def _settings_changed(self, changed: SettingsChanged) -> None:
+        self._shared.settings = changed.settings
+        self._discoveries.drop_all()
+        self._listeners.settings_changed()
+
+    def _shutdown_started(self, _: ShutdownStarted) -> None:
+        self._callers.stopping = True
+        self._listeners.shut_down()
+
+    def _time_passed(self, _: TimePassed) -> None:
+        shared = self._shared
+        # One at a time: what the first one leads to may take back the next.
+        while (key := shared.timers.pop(shared.now)) is not None:
+            match key:
+                case Call():
+                    self._calls.promotion_due(key)
+                case Watch():
+                    self._collapsing.due(key)
+                case Listened():
+                    self._listeners.due(key)
+                case Ending():
+                    self._promotions.due(key)
+                case Orphan():
+                    self._orphans.due(key)
+                case ("timeout", int() as name):
+                    self._upstreams.timeout_due(name)
+                case _:
+                    self._purge()
+
+    def _purge(self) -> None:
+        shared = self._shared
+        kept = shared.settings.retention
+        shared.out.append(
+            Purge(
+                now_ms=shared.now,
+                payloads_before_ms=shared.now - kept.payload_ms + 1,
+                metadata_before_ms=shared.now - kept.metadata_ms + 1,
+            )
+        )
+        shared.timers.set(PURGE, shared.now + shared.limits.purge_interval_ms)
+
+
+_METHODS: Final[Mapping[str, Callable[[ProxyEngine, Exchange], None]]] = {
+    "server/discover": lambda engine, exchange: engine._advertisements.discover(exchange),
+    "tools/list": lambda engine, exchange: engine._advertisements.list_tools(exchange),
+    "tools/call": lambda engine, exchange: engine._calls.call_tool(exchange),
+    "tasks/get": lambda engine, exchange: engine._tasks.get(exchange),
+    "tasks/update": lambda engine, exchange: engine._tasks.update(exchange),
+    "tasks/cancel": lambda engine, exchange: engine._tasks.cancel(exchange),
+    "subscriptions/listen": lambda engine, exchange: engine._listeners.open(exchange),
+}
+
+_HANDLERS: Final[Mapping[type, Callable[[ProxyEngine, Any], None]]] = {
+    MessageReceived: ProxyEngine._message_received,
+    MessageAdmitted: ProxyEngine._message_received,
+    ExchangeClosed: ProxyEngine._exchange_closed,
+    StreamReady: ProxyEngine._stream_ready,
+    UpstreamAnswered: ProxyEngine._upstream_answered,
+    UpstreamNotified: ProxyEngine._upstream_notified,
+    UpstreamFailed: ProxyEngine._upstream_failed,
+    RandomDrawn: ProxyEngine._host_answered,
+    TaskLoaded: ProxyEngine._host_answered,
+    LoadFailed: ProxyEngine._host_answered,
+    Saved: ProxyEngine._host_answered,
+    SaveFailed: ProxyEngine._host_answered,
+    SaveRefused: ProxyEngine._host_answered,
+    SnapshotKept: ProxyEngine._host_answered,
+    WorkLost: ProxyEngine._work_lost,
+    SettingsChanged: ProxyEngine._settings_changed,
+    TimePassed: ProxyEngine._time_passed,
+    ShutdownStarted: ProxyEngine._shutdown_started,
+}

@@ -1,0 +1,135 @@
+"""What a host tells a proxy engine: facts, in the past tense.
+
+Callers' messages come as to a server (:mod:`mcp_tasks_proto.inputs`). ``request`` is the engine's name for
+one message that it had sent to an upstream; ``token`` names one thing that it asked of the host, who hands it
+back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from attrs import field, frozen
+
+from mcp_tasks_proto.inputs import (
+    ExchangeClosed,
+    LoadFailed,
+    MessageReceived,
+    Saved,
+    SaveFailed,
+    SaveRefused,
+    ShutdownStarted,
+    StreamReady,
+    TimePassed,
+    WorkLost,
+)
+from mcp_tasks_proto.proxy.bindings import Binding
+from mcp_tasks_proto.proxy.settings import Access, ProxySettings
+from mcp_tasks_proto.proxy.snapshots import Snapshot
+
+__all__ = [
+    "MessageAdmitted",
+    "ProxyInput",
+    "RandomDrawn",
+    "SettingsChanged",
+    "SnapshotKept",
+    "TaskLoaded",
+    "UpstreamAnswered",
+    "UpstreamFailed",
+    "UpstreamNotified",
+]
+
+
+@frozen(kw_only=True)
+class MessageAdmitted(MessageReceived):
+    """A message, with what its caller may do, as the host has found by authenticating it (PRX.7).
+
+    A plain ``MessageReceived`` is taken for one with :attr:`~mcp_tasks_proto.proxy.ProxySettings.access`.
+    """
+
+    access: Access
+    legacy: bool = False
+    """Whether a translator stands before a caller of the legacy era: what this request declares is then the
+    ``params.task`` of the caller's."""
+
+
+@frozen(kw_only=True)
+class UpstreamAnswered:
+    """A request was answered."""
+
+    request: int
+    message: Any
+    """The parsed JSON; ``None``: the body was none."""
+    http_status: int | None = None
+    """``None``: it did not come over HTTP."""
+
+
+@frozen
+class UpstreamNotified:
+    """A notification came in on the way to the answer of ``request``, or on its listen stream."""
+
+    request: int
+    message: Any
+
+
+@frozen
+class UpstreamFailed:
+    """A request will not be answered. ``sent``: whether any of it may have reached the upstream (PRX.4)."""
+
+    request: int
+    sent: bool = True
+
+
+@frozen
+class RandomDrawn:
+    """Answer to ``DrawRandom``: :data:`~mcp_tasks_proto.proxy.handles.RANDOM_BYTES` random bytes."""
+
+    token: Hashable
+    random: bytes = field(repr=False)
+
+
+@frozen
+class TaskLoaded:
+    """Answer to ``LoadTask``: what the store has under this handle."""
+
+    token: Hashable
+    binding: Binding | None
+    snapshot: Snapshot | None
+
+
+@frozen
+class SnapshotKept:
+    """Answer to ``SaveSnapshot``: the one that stands now, be it another that came first (PRX.13)."""
+
+    token: Hashable
+    snapshot: Snapshot
+
+
+@frozen
+class SettingsChanged:
+    """The configuration is another one now. Streams stay open, as far as it allows them."""
+
+    settings: ProxySettings
+
+
+ProxyInput = (
+    MessageReceived
+    | MessageAdmitted
+    | ExchangeClosed
+    | StreamReady
+    | UpstreamAnswered
+    | UpstreamNotified
+    | UpstreamFailed
+    | RandomDrawn
+    | TaskLoaded
+    | LoadFailed
+    | Saved
+    | SaveFailed
+    | SaveRefused
+    | SnapshotKept
+    | WorkLost
+    | SettingsChanged
+    | TimePassed
+    | ShutdownStarted
+)

@@ -1,0 +1,379 @@
+"""``subscriptions/listen`` of callers: fanned in from upstreams that push, polled where none does (PRX.14).
+
+A caller's stream has one upstream stream for each upstream that it needs, and none is shared. What those
+bring only saves polls: every task has a poll in flight or planned, so that a stream that dies takes nothing
+with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from attrs import define, field
+
+from mcp_tasks_proto.effects import Send
+from mcp_tasks_proto.errors import ErrorObject, invalid_params, invalid_request, limit_reached
+from mcp_tasks_proto.proxy.bindings import Binding, Purpose, check_binding
+from mcp_tasks_proto.proxy.callers import SHUTTING_DOWN, Exchange
+from mcp_tasks_proto.proxy.desk import Desk, KnownTask, Lookup
+from mcp_tasks_proto.proxy.errors import Trouble, trouble
+from mcp_tasks_proto.proxy.fetching import Fetching, seen_of, target_of
+from mcp_tasks_proto.proxy.orphans import TASKS_DECLARED
+from mcp_tasks_proto.proxy.promoting import Promotions
+from mcp_tasks_proto.proxy.upstreams import Answer, Target
+from mcp_tasks_proto.proxy.views import Seen
+from mcp_tasks_proto.subscriptions import Outbox
+from mcp_tasks_proto.vocabulary import SUBSCRIPTION_ID
+from mcp_tasks_proto.wire.jsonrpc import Notification, error_message, notification_message
+from mcp_tasks_proto.wire.reading import is_older
+from mcp_tasks_proto.wire.schema import ListenParams, ParamsError, structure
+
+__all__ = ["Listened", "Listeners"]
+
+
+@define(eq=False, kw_only=True)
+class Listened:
+    """A task on a caller's stream."""
+
+    stream: _CallerStream
+    binding: Binding
+    source: _Source | None = None
+    """The upstream stream that brings news of it, once that has agreed to."""
+    polling: bool = False
+    taking: bool = False
+    """Whether a view that was pushed is on its way to the store; others are not taken in meanwhile."""
+    told: Mapping[str, Any] | None = None
+    """The view that was told last."""
+    updated_at: str = ""
+
+
+@define(eq=False, kw_only=True)
+class _Source:
+    """An upstream's stream for one caller's."""
+
+    target: Target
+    tasks: dict[str, Listened]
+    """By the upstream's own ids."""
+    request: int | None = None
+
+
+@define(eq=False, kw_only=True)
+class _CallerStream:
+    """A caller's stream, from its request to its end."""
+
+    exchange: Exchange
+    outbox: Outbox
+    tools_list_changed: bool
+    asked_for_tasks: bool
+    handles: tuple[str, ...]
+    unanswered: int
+    """Look-ups under way; the acknowledgement waits for them."""
+    found: dict[str, KnownTask] = field(factory=dict)
+    acknowledged: bool = False
+    tasks: dict[str, Listened] = field(factory=dict)
+    """Those that have not ended, by handle."""
+    sources: list[_Source] = field(factory=list)
+
+    def notification(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a message of this stream: every one names its subscription (SUB.1)."""
+        meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.exchange.request.id}
+        return notification_message(method, {**params, "_meta": meta})
+
+
+@define(eq=False, kw_only=True)
+class Listeners:
+    """The callers' streams open at one engine."""
+
+    desk: Desk
+    fetching: Fetching
+    promotions: Promotions
+    _streams: dict[Any, _CallerStream] = field(init=False, factory=dict)
+
+    # -- beginning -----------------------------------------------------------------------------------------
+
+    def open(self, exchange: Exchange) -> None:
+        """Take in a ``subscriptions/listen``."""
+        callers = self.desk.callers
+        try:
+            wanted = structure(ListenParams, exchange.request.params).notifications
+        except ParamsError as problem:
+            return callers.fail(exchange, invalid_params(str(problem)))
+        if not exchange.takes_notifications:
+            error = invalid_request("subscriptions/listen is answered with text/event-stream; accept it")
+            return callers.finish(exchange, error_message(exchange.request.id, error), 406)
+        handles: tuple[str, ...] | None = None
+        if wanted.task_ids is not None and exchange.tasks_enabled:
+            handles = tuple(dict.fromkeys(wanted.task_ids))
+        if (full := self._full(exchange, len(handles or ()))) is not None:
+            return callers.fail(exchange, limit_reached(full))
+        exchange.outbox = Outbox(exchange.key)
+        stream = _CallerStream(
+            exchange=exchange,
+            outbox=exchange.outbox,
+            tools_list_changed=wanted.tools_list_changed,
+            asked_for_tasks=handles is not None,
+            handles=handles or (),
+            unanswered=len(handles or ()),
+        )
+        self._streams[exchange.key] = stream
+        exchange.abandoned = partial(self._close, stream)
+        for handle in stream.handles:
+            self.desk.look_up(
+                handle,
+                principal=exchange.principal,
+                access=exchange.access,
+                purpose=Purpose.READ,
+                then=partial(self._looked_up, stream, handle),
+            )
+        if not stream.handles:
+            self._acknowledge(stream)
+        return None
+
+    def _full(self, exchange: Exchange, tasks: int) -> str | None:
+        """Return the bound that this stream would break, if it would break one."""
+        limits = self.desk.shared.limits
+        if tasks > limits.stream_tasks:
+            return "stream_tasks"
+        if len(self._streams) >= limits.streams:
+            return "streams"
+        principals = [stream.exchange.principal for stream in self._streams.values()]
+        if principals.count(exchange.principal) >= limits.streams_per_principal:
+            return "streams_per_principal"
+        return None
+
+    def _looked_up(self, stream: _CallerStream, handle: str, task: Lookup) -> None:
+        if isinstance(task, KnownTask):
+            stream.found[handle] = task
+        stream.unanswered -= 1
+        if not stream.unanswered and stream.exchange.open:
+            self._acknowledge(stream)
+
+    def _acknowledge(self, stream: _CallerStream) -> None:
+        """Say what was agreed to, then begin to bring news of it (SUB.1)."""
+        stream.acknowledged = True
+        agreed: dict[str, Any] = {}
+        if stream.tools_list_changed:
+            agreed["toolsListChanged"] = True
+        if stream.asked_for_tasks:
+            agreed["taskIds"] = [handle for handle in stream.handles if handle in stream.found]
+        self._put(
+            stream, ("acknowledged",), "notifications/subscriptions/acknowledged", {"notifications": agreed}
+        )
+        found, stream.found = stream.found, {}
+        for handle in agreed.get("taskIds", ()):
+            stream.tasks[handle] = Listened(stream=stream, binding=found[handle].binding)
+        self._open_sources(stream)
+        for handle, listened in list(stream.tasks.items()):
+            if (snapshot := found[handle].snapshot) is not None:
+                self._tell(listened, seen_of(snapshot))
+            else:
+                self.due(listened)
+
+    def _open_sources(self, stream: _CallerStream) -> None:
+        """Open a stream to each upstream that pushes and is needed."""
+        settings, access = self.desk.shared.settings, stream.exchange.access
+        by_target: dict[Target, dict[str, Listened]] = {}
+        for listened in stream.tasks.values():
+            task_id = listened.binding.upstream_task_id
+            if task_id is not None:
+                by_target.setdefault(target_of(listened.binding), {})[task_id] = listened
+        if stream.tools_list_changed:
+            for upstream in settings.upstreams:
+                authorization = access.authorization(upstream.name)
+                if authorization is not None:
+                    by_target.setdefault(Target(upstream.name, authorization), {})
+        for target, tasks in by_target.items():
+            known = settings.upstream(target.upstream)
+            if known is not None and known.listen:
+                self._open_source(stream, _Source(target=target, tasks=tasks))
+
+    def _open_source(self, stream: _CallerStream, source: _Source) -> None:
+        wanted: dict[str, Any] = {"taskIds": list(source.tasks)} if source.tasks else {}
+        if stream.tools_list_changed:
+            wanted["toolsListChanged"] = True
+        stream.sources.append(source)
+        source.request = self.desk.upstreams.send(
+            source.target,
+            "subscriptions/listen",
+            {"notifications": wanted},
+            partial(self._source_ended, stream, source),
+            capabilities=TASKS_DECLARED,
+            heard=partial(self._heard, stream, source),
+            streams=True,
+            task_path=True,
+        )
+
+    # -- news ------------------------------------------------------------------------------------------------
+
+    def _heard(self, stream: _CallerStream, source: _Source, notification: Notification) -> None:
+        """An upstream says something on its stream."""
+        params = notification.params
+        match notification.method:
+            case "notifications/subscriptions/acknowledged":
+                self._source_agreed(source, params)
+            case "notifications/tasks":
+                task_id = params.get("taskId")
+                listened = source.tasks.get(task_id) if isinstance(task_id, str) else None
+                if listened is not None and not listened.taking:
+                    listened.taking = True
+                    self.fetching.take_in(listened.binding, params, partial(self._pushed, listened))
+            case "notifications/tools/list_changed":
+                self.desk.discoveries.drop_all(source.target.upstream)
+                if stream.tools_list_changed:
+                    self._put_tools_changed(stream)
+
+    def _source_agreed(self, source: _Source, params: Mapping[str, Any]) -> None:
+        """Tasks that the upstream agreed to are polled less often."""
+        self.desk.upstreams.keep_open(source.request)
+        agreed = params.get("notifications")
+        task_ids = agreed.get("taskIds") if isinstance(agreed, Mapping) else None
+        for task_id in task_ids if isinstance(task_ids, list) else ():
+            listened = source.tasks.get(task_id) if isinstance(task_id, str) else None
+            if listened is not None:
+                listened.source = source
+
+    def _source_ended(self, stream: _CallerStream, source: _Source, _: Answer) -> None:
+        """An upstream's stream is gone, and with it what it may not have brought: its tasks are polled."""
+        source.request = None
+        stream.sources.remove(source)
+        for listened in list(source.tasks.values()):
+            if listened.source is source:
+                listened.source = None
+                self.due(listened)
+
+    def due(self, listened: Listened) -> None:
+        """Ask how a task stands."""
+        if listened.polling:
+            return
+        listened.polling = True
+        if listened.binding.promoted:
+            exchange = listened.stream.exchange
+            self.desk.look_up(
+                listened.binding.handle,
+                principal=exchange.principal,
+                access=exchange.access,
+                purpose=Purpose.READ,
+                then=partial(self._looked_again, listened),
+            )
+        else:
+            self.fetching.fetch(listened.binding, partial(self._polled, listened), polled=False)
+
+    def _looked_again(self, listened: Listened, task: Lookup) -> None:
+        if isinstance(task, KnownTask):
+            kept = task.snapshot
+            self._polled(listened, self.promotions.seen(task.binding) if kept is None else seen_of(kept))
+        else:
+            self._polled(listened, trouble(task or Trouble.TASK_LOST))
+
+    def _polled(self, listened: Listened, seen: Seen | ErrorObject) -> None:
+        listened.polling = False
+        self._take_in(listened, seen)
+
+    def _pushed(self, listened: Listened, seen: Seen | ErrorObject) -> None:
+        """A push that cannot be told, as of a server that only says that there is news, is asked for soon."""
+        listened.taking = False
+        if isinstance(seen, Seen):
+            self._take_in(listened, seen)
+        else:
+            shared = self.desk.shared
+            shared.timers.set(listened, shared.now + shared.limits.poll_floor_ms)
+
+    def _take_in(self, listened: Listened, seen: Seen | ErrorObject) -> None:
+        if not self._goes_on(listened):
+            return
+        shared = self.desk.shared
+        interval_ms = shared.limits.poll_floor_ms
+        if isinstance(seen, Seen):
+            self._tell(listened, seen)
+            interval_ms = seen.poll_interval_ms
+        elif seen not in _PASSING:
+            self._forget(listened)
+        if self._goes_on(listened):
+            if listened.source is not None:
+                interval_ms = max(interval_ms, shared.limits.listening_poll_ms)
+            shared.timers.set(listened, shared.now + interval_ms)
+
+    def _tell(self, listened: Listened, seen: Seen) -> None:
+        """Offer a view, unless the caller has it, or a later one. An end is the last of them (SUB.2)."""
+        terminal = seen.status.terminal
+        if terminal:
+            self._forget(listened)
+        elif seen.view == listened.told or is_older(seen.last_updated_at, listened.updated_at):
+            return
+        listened.told, listened.updated_at = seen.view, seen.last_updated_at
+        self._put(listened.stream, listened.binding.handle, "notifications/tasks", seen.view)
+
+    def _put(self, stream: _CallerStream, subject: Any, method: str, params: Mapping[str, Any]) -> None:
+        message = partial(stream.notification, method, params)
+        self.desk.shared.out.extend(stream.outbox.put(subject, message))
+
+    def _put_tools_changed(self, stream: _CallerStream) -> None:
+        self._put(stream, ("tools",), "notifications/tools/list_changed", {})
+
+    # -- the end ---------------------------------------------------------------------------------------------
+
+    def _goes_on(self, listened: Listened) -> bool:
+        return listened.stream.tasks.get(listened.binding.handle) is listened
+
+    def _forget(self, listened: Listened) -> None:
+        """Bring no more news of a task; an upstream's stream goes with the last of its tasks."""
+        stream = listened.stream
+        del stream.tasks[listened.binding.handle]
+        self.desk.shared.timers.clear(listened)
+        for source in list(stream.sources):
+            # Two upstreams may well have tasks of the same id.
+            if source.tasks.get(listened.binding.upstream_task_id or "") is not listened:
+                continue
+            del source.tasks[listened.binding.upstream_task_id or ""]
+            if not source.tasks and not stream.tools_list_changed:
+                stream.sources.remove(source)
+                self.desk.upstreams.stop(source.request)
+
+    def _close(self, stream: _CallerStream) -> None:
+        """A caller's stream is gone."""
+        del self._streams[stream.exchange.key]
+        for listened in list(stream.tasks.values()):
+            self._forget(listened)
+        for source in stream.sources:
+            self.desk.upstreams.stop(source.request)
+
+    def settings_changed(self) -> None:
+        """Other settings are in force: what they no longer allow is not heard of any more (PRX.7)."""
+        for stream in self._streams.values():
+            for listened in list(stream.tasks.values()):
+                denial = check_binding(
+                    listened.binding,
+                    principal=stream.exchange.principal,
+                    access=stream.exchange.access,
+                    settings=self.desk.shared.settings,
+                    purpose=Purpose.READ,
+                )
+                if denial is not None:
+                    self._forget(listened)
+            if stream.acknowledged and stream.tools_list_changed:
+                self._put_tools_changed(stream)
+
+    def shut_down(self) -> None:
+        """End every stream gracefully (SUB.4)."""
+        for stream in list(self._streams.values()):
+            self._close(stream)
+            exchange, callers = stream.exchange, self.desk.callers
+            body = {"_meta": {SUBSCRIPTION_ID: exchange.request.id}}
+            if not stream.acknowledged:
+                callers.fail(exchange, SHUTTING_DOWN)
+            elif exchange.connection is None:
+                callers.reply(exchange, body)
+            else:
+                # On a channel that does not close with the stream the core wants a notification as well; the
+                # result comes first, or clients take the stream for lost.
+                out = self.desk.shared.out
+                out.extend(stream.outbox.flush())
+                out.append(Send(exchange.key, callers.result(exchange, body)))
+                cancelled = {"requestId": exchange.request.id}
+                callers.finish(exchange, notification_message("notifications/cancelled", cancelled), 200)
+
+
+_PASSING: Final = tuple(trouble(one) for one in (Trouble.UNAVAILABLE, Trouble.STORE, Trouble.INVALID))
+"""What may be better at the next poll."""

@@ -1,0 +1,178 @@
+"""What the proxy says of itself and of the tools behind it: PRX.2, PRX.15, NEG.9."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_tasks_proto import TASKS_EXTENSION, ExchangeClosed
+from mcp_tasks_proto.proxy import Access, ProxyLimits, SettingsChanged, ToolProfile, Upstream
+from mcp_tasks_proto.testing import ProxyHost
+from tests.unit.proxy_world import discover, error, make_proxy, make_settings, methods, reason, result
+
+FIRST, SECOND = Upstream(name="first"), Upstream(name="second")
+
+
+def discovered(host: ProxyHost, *upstreams: dict[str, Any] | None, **facts: Any) -> dict[str, Any]:
+    """Ask what the proxy can do, have each upstream answer (``None``: it is down), and return the result."""
+    exchange = host.request("server/discover", **facts)
+    for answer in upstreams:
+        if answer is None:
+            host.fail("server/discover")
+        else:
+            discover(host, **answer)
+    return result(host.reply_to(exchange))
+
+
+def advertises(found: dict[str, Any]) -> bool:
+    return TASKS_EXTENSION in found["capabilities"].get("extensions", {})
+
+
+def test_neg9_the_proxy_says_what_it_is() -> None:
+    host = make_proxy(instructions="Call tools.")
+    assert discovered(host, {"ttl_ms": 5000}) == {
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {"listChanged": True}, "extensions": {TASKS_EXTENSION: {}}},
+        "ttlMs": 5000,
+        "cacheScope": "private",
+        "instructions": "Call tools.",
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "proxy", "version": "1"}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "upstreams", "facts", "expected"),
+    [
+        ({}, [{}], {}, True),
+        ({}, [{"tasks": False}], {}, False),
+        ({"tasks": False}, [{}], {}, False),
+        ({"promote_after_ms": 1}, [{"tasks": False}], {}, True),
+        ({}, [{}], {"tasks_enabled": False}, False),
+        ({}, [{}], {"legacy": True}, False),
+        ({"bridging": True}, [{}], {"legacy": True}, True),
+        ({"promote_after_ms": 1, "bridging": True}, [{"tasks": False}], {"legacy": True}, False),
+        ({"promote_after_ms": 1}, [], {"access": Access(authorizations={})}, False),
+    ],
+)
+def test_prx2_tasks_are_advertised_where_they_can_be_served(
+    settings: dict[str, Any], upstreams: list[dict[str, Any]], facts: dict[str, Any], expected: bool
+) -> None:
+    assert advertises(discovered(make_proxy(**settings), *upstreams, **facts)) is expected
+
+
+def test_prx2_some_upstream_is_enough_if_the_caller_can_see_it() -> None:
+    host = make_proxy(FIRST, SECOND)
+    assert advertises(discovered(host, {"tasks": False}, {}))
+    host = make_proxy(FIRST, SECOND)
+    assert not advertises(discovered(host, {"tasks": False}, access=Access(authorizations={"first": "x"})))
+    host = make_proxy(FIRST, Upstream(name="second", tasks=False))
+    assert not advertises(discovered(host, {"tasks": False}, {}))
+
+
+def test_prx15_an_only_upstreams_other_capabilities_are_the_proxys() -> None:
+    offered = {"prompts": {"listChanged": True}, "logging": {}, "completions": {}}
+    host = make_proxy(methods=frozenset({"prompts/get", "prompts/list"}))
+    found = discovered(host, {"capabilities": offered})
+    assert set(found["capabilities"]) == {"tools", "prompts", "extensions"}
+    host = make_proxy(FIRST, SECOND)
+    found = discovered(host, {"capabilities": offered}, {"capabilities": offered})
+    assert set(found["capabilities"]) == {"tools", "extensions"}
+
+
+def test_prx15_an_upstream_that_is_down_leaves_the_others_working() -> None:
+    host = make_proxy(FIRST, SECOND, limits=ProxyLimits(attempts=1))
+    found = discovered(host, None, {})
+    assert advertises(found)
+    assert found["ttlMs"] == 0, "not to be kept: the other one may be back any moment"
+    host = make_proxy(limits=ProxyLimits(attempts=1))
+    assert not advertises(discovered(host, None))
+
+
+def names(host: ProxyHost, exchange: int) -> list[str]:
+    return [tool["name"] for tool in result(host.reply_to(exchange))["tools"]]
+
+
+def test_prx15_a_single_upstreams_tools_keep_their_names() -> None:
+    host = make_proxy()
+    exchange = host.request("tools/list")
+    discover(host, "b", "a")
+    assert names(host, exchange) == ["b", "a"]
+    assert result(host.reply_to(exchange))["cacheScope"] == "private"
+
+
+def test_prx15_many_upstreams_tools_begin_with_their_names() -> None:
+    host = make_proxy(FIRST, SECOND)
+    exchange = host.request("tools/list")
+    discover(host, "a", "b", upstream="second")
+    discover(host, "a", upstream="first")
+    assert names(host, exchange) == ["first__a", "second__a", "second__b"]
+
+
+def test_prx7_a_caller_sees_the_tools_that_it_may_call() -> None:
+    host = make_proxy(profiles={"narrow": ToolProfile(tools=frozenset({"a"}))})
+    exchange = host.request("tools/list", access=Access(profile="narrow"))
+    discover(host, "a", "b")
+    assert names(host, exchange) == ["a"]
+    assert names(host, host.request("tools/list")) == []
+    assert names(host, host.request("tools/list", access=Access(authorizations={}))) == []
+
+
+def test_prx15_pages_have_the_proxys_own_cursors() -> None:
+    host = make_proxy(page_size=2)
+    exchange = host.request("tools/list")
+    discover(host, "a", "b", "c")
+    assert names(host, exchange) == ["a", "b"]
+    cursor = result(host.reply_to(exchange))["nextCursor"]
+    assert names(host, host.request("tools/list", {"cursor": cursor})) == ["c"]
+    wrong = host.request("tools/list", {"cursor": "nonsense"})
+    assert error(host.reply_to(wrong))["code"] == -32602
+
+
+def test_prx15_tools_of_upstreams_that_are_up_are_listed() -> None:
+    host = make_proxy(FIRST, SECOND, limits=ProxyLimits(attempts=1))
+    exchange = host.request("tools/list")
+    host.fail("server/discover", upstream="first")
+    discover(host, "a", upstream="second")
+    assert names(host, exchange) == ["second__a"]
+    host = make_proxy(FIRST, SECOND, limits=ProxyLimits(attempts=1))
+    exchange = host.request("tools/list")
+    host.fail("server/discover", upstream="first")
+    host.fail("server/discover", upstream="second")
+    assert reason(host.reply_to(exchange)) == "upstream_unavailable"
+
+
+def test_a_legacy_word_does_not_come_down() -> None:
+    host = make_proxy()
+    exchange = host.request("tools/list")
+    host.answer("server/discover", {"supportedVersions": ["2025-11-25"], "capabilities": {"tools": {}}})
+    tool = {"name": "a", "inputSchema": {}, "execution": {"taskSupport": "required"}}
+    host.answer("tools/list", {"tools": [tool]})
+    assert result(host.reply_to(exchange))["tools"] == [{"name": "a", "inputSchema": {}}]
+
+
+def test_a_caller_who_leaves_is_not_answered() -> None:
+    host = make_proxy()
+    exchange = host.request("tools/list")
+    host.give(ExchangeClosed(exchange))
+    discover(host)
+    with pytest.raises(LookupError):
+        host.reply_to(exchange)
+
+
+def test_prx2_other_settings_drop_what_is_known() -> None:
+    host = make_proxy()
+    host.request("tools/list")
+    discover(host)
+    host.give(SettingsChanged(make_settings()))
+    exchange = host.request("tools/list")
+    assert methods(host).count("server/discover") == 2
+    host.give(SettingsChanged(make_settings(FIRST, SECOND)))
+    discover(host)
+    assert names(host, exchange) == []
+    again = host.request("server/discover")
+    host.give(SettingsChanged(make_settings(SECOND)))
+    discover(host, upstream="first")
+    discover(host, upstream="second")
+    assert advertises(result(host.reply_to(again)))

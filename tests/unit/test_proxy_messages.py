@@ -1,0 +1,166 @@
+"""Messages that come to a proxy, and hosts that break its rules: WIRE.1, WIRE.3, NEG, LIM.3."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_tasks_proto import (
+    ExchangeClosed,
+    LocalProtocolError,
+    MessageReceived,
+    Reply,
+    Saved,
+    StreamReady,
+    TimePassed,
+    ToolsChanged,
+)
+from mcp_tasks_proto.proxy import (
+    Access,
+    MessageAdmitted,
+    ProxyLimits,
+    Purge,
+    RandomDrawn,
+    StopUpstream,
+    TaskLoaded,
+    UpstreamAnswered,
+    UpstreamFailed,
+    UpstreamNotified,
+)
+from mcp_tasks_proto.testing import ProxyHost, request
+from tests.unit.proxy_world import DONE, call, create, error, make_proxy, methods, view
+
+
+def refused(host: ProxyHost, fact: Any) -> str:
+    """Hand in what the host must not say now, and return the complaint."""
+    before = len(host.effects)
+    with pytest.raises(LocalProtocolError) as caught:
+        host.engine.handle(fact, now=host.now)
+    assert len(host.effects) == before
+    return str(caught.value)
+
+
+# -- messages ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ([], -32600),
+        ({"jsonrpc": "2.0", "id": 1, "method": 7}, -32600),
+        ({"jsonrpc": "2.0", "id": 1, "result": {}}, -32600),
+        (request("nonsense"), -32601),
+        ({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, -32602),
+    ],
+)
+def test_wire1_what_is_no_request_is_refused(message: Any, code: int) -> None:
+    host = make_proxy()
+    assert error(host.reply_to(host.send(message)))["code"] == code
+    assert methods(host) == []
+
+
+def test_wire3_notifications_get_no_reply() -> None:
+    host = make_proxy()
+    for method, params in (("notifications/x", {}), ("notifications/cancelled", {"requestId": None})):
+        exchange = host.send({"jsonrpc": "2.0", "method": method, "params": params})
+        assert host.of(Reply)[-1] == Reply(exchange, None, 202)
+
+
+def test_wire3_ids_in_flight_on_a_channel_differ() -> None:
+    host = make_proxy()
+    first = call(host, connection="stdio", id="a")
+    second = host.request("tools/list", connection="stdio", id="a")
+    assert error(host.reply_to(second))["code"] == -32600
+    host.answer("tools/call", DONE)
+    assert view(host.reply_to(first)) == DONE
+    third = host.request("tools/list", connection="stdio", id="a")
+    assert "result" in host.reply_to(third)
+
+
+def test_can7_a_call_is_cancelled_on_its_channel_only() -> None:
+    host = make_proxy()
+    call(host, connection="stdio", id="a")
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "a"}}
+    host.send(cancelled, connection="another")
+    assert not host.of(StopUpstream)
+    host.send(cancelled, connection="stdio")
+    assert len(host.of(StopUpstream)) == 1
+
+
+def test_lim3_callers_have_room_for_so_many_requests() -> None:
+    host = make_proxy(limits=ProxyLimits(exchanges=1))
+    call(host)
+    assert error(host.reply_to(host.request("tools/list")))["data"] == {"reason": "exchanges"}
+
+
+def test_a_message_has_the_access_that_it_came_with() -> None:
+    host = make_proxy(access=Access(authorizations={}))
+    assert error(host.reply_to(host.request("tools/call", {"name": "render"})))["code"] == -32602
+    call(host, access=Access())
+    assert methods(host).count("tools/call") == 1
+
+
+# -- hosts -------------------------------------------------------------------------------------------------
+
+
+def test_a_host_that_says_what_cannot_be_is_told() -> None:
+    host = make_proxy()
+    exchange = call(host)
+    assert "not an input" in refused(host, ToolsChanged())
+    assert "open already" in refused(host, MessageReceived(exchange=exchange, message={}))
+    assert "open already" in refused(host, MessageAdmitted(exchange=exchange, message={}, access=Access()))
+    for name in (0, 99, True, "1"):
+        for fact in (
+            UpstreamAnswered(request=name, message=None),  # type: ignore[arg-type]
+            UpstreamFailed(name),  # type: ignore[arg-type]
+            UpstreamNotified(name, {}),  # type: ignore[arg-type]
+        ):
+            assert "no request has this name" in refused(host, fact)
+    for answer in (Saved(99), TaskLoaded(99, None, None), RandomDrawn(99, bytes(32))):
+        assert "open question" in refused(host, answer)
+
+
+def test_an_answer_must_be_of_the_questions_kind() -> None:
+    host = make_proxy()
+    call(host)
+    host.held = True
+    host.answer("tools/call", create())
+    (drawing,) = host.asked
+    assert "open question" in refused(host, Saved(drawing.token))
+    for random in (bytes(31), bytes(33), "x" * 32):
+        assert "32 random bytes" in refused(host, RandomDrawn(drawing.token, random))  # type: ignore[arg-type]
+    host.answer_next()
+
+
+def test_time_is_in_milliseconds_and_does_not_go_back() -> None:
+    host = make_proxy()
+    for wrong in (-1, 10**15):
+        with pytest.raises(LocalProtocolError, match="milliseconds"):
+            host.engine.handle(TimePassed(), now=wrong)
+    first = host.engine.handle(TimePassed(), now=host.now)
+    assert any(isinstance(effect, Purge) for effect in first.effects)
+    later = host.engine.handle(TimePassed(), now=host.now - 1000)
+    assert later.effects == ()
+    assert later.deadline == first.deadline
+
+
+def test_what_nobody_listens_for_is_passed_over() -> None:
+    host = make_proxy()
+    host.request("tools/list")
+    assert host.notify("server/discover", "notifications/message", {"level": "info"}) == []
+
+
+def test_what_comes_late_is_no_mistake() -> None:
+    host = make_proxy()
+    exchange = call(host)
+    name = host.waiting("tools/call").request
+    host.answer("tools/call", DONE)
+    for fact in (
+        UpstreamAnswered(request=name, message=None),
+        UpstreamFailed(name),
+        UpstreamNotified(name, {}),
+        ExchangeClosed(exchange),
+        StreamReady(exchange),
+    ):
+        assert host.give(fact) == []

@@ -1,0 +1,51 @@
+"""The host that tests of the proxy run on: it holds the engine to its promises."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_tasks_proto import SaveFailed, Status
+from mcp_tasks_proto.history import Observation
+from mcp_tasks_proto.proxy import Note, SaveBinding
+from tests.unit.proxy_world import call, create, handed_out, make_proxy, methods
+
+
+def test_only_what_is_in_flight_can_be_answered() -> None:
+    host = make_proxy()
+    with pytest.raises(LookupError, match="no tools/call in flight"):
+        host.answer("tools/call", {})
+    call(host)
+    with pytest.raises(LookupError, match="no tools/call in flight"):
+        host.waiting("tools/call", "another")
+
+
+def test_only_what_was_replied_to_has_a_reply() -> None:
+    host = make_proxy()
+    exchange = call(host)
+    with pytest.raises(LookupError, match="0 replies"):
+        host.reply_to(exchange)
+
+
+def test_a_handle_is_taken_once() -> None:
+    host = make_proxy()
+    handed_out(host)
+    host.held = True
+    call(host)
+    host.answer("tools/call", create("up-2"))
+    host.answer_next()
+    (saving,) = host.asked
+    assert isinstance(saving, SaveBinding)
+    assert not isinstance(host.store.answer(saving), SaveFailed)
+    assert isinstance(host.store.answer(saving), SaveFailed)
+
+
+def test_what_is_not_in_the_ledger_is_not_noted() -> None:
+    host = make_proxy()
+    host.store.note(Note("nobody's", Observation(status=Status.FAILED, at_ms=host.now)))
+    assert host.store.entries == {}
+
+
+def test_effects_are_found_by_kind() -> None:
+    host = make_proxy()
+    handed_out(host)
+    assert methods(host) == ["server/discover", "tools/list", "tools/call"]
