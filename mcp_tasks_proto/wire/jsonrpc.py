@@ -26,6 +26,7 @@ from mcp_tasks_proto.errors import (
 from mcp_tasks_proto.limits import Limits
 
 __all__ = [
+    "SCALARS",
     "Malformed",
     "Message",
     "Notification",
@@ -201,10 +202,10 @@ def _refuse_other_names(value: Any) -> None:
             for name, child in container.items():
                 if name.__class__ is not str and not isinstance(name, str):
                     raise _not_json(_NAME_PROBLEM)
-                if child.__class__ not in _SCALARS:
+                if child.__class__ not in SCALARS:
                     containers.append(child)
         elif isinstance(container, (list, tuple)):
-            containers.extend(child for child in container if child.__class__ not in _SCALARS)
+            containers.extend(child for child in container if child.__class__ not in SCALARS)
 
 
 def _refuse_type(value: Any) -> NoReturn:
@@ -216,7 +217,8 @@ def _not_json(problem: str) -> LocalProtocolError:
 
 
 _NAME_PROBLEM: Final = "a member name that is not a string"
-_SCALARS: Final = frozenset({str, int, bool, float, type(None)})
+SCALARS: Final = frozenset({str, int, bool, float, type(None)})
+"""Types of JSON values that hold no others."""
 _ENCODER: Final = JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False, default=_refuse_type
 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from datetime import UTC, datetime
+from enum import IntEnum
 from typing import Any
 
 import pytest
@@ -711,3 +713,50 @@ def test_form_requests_are_shown_as_they_were_asked() -> None:
     odd = form("Go on?", **{"x-vendor": [1, None]})
     host.give(asked("first", confirm=odd))
     assert view(host)["inputRequests"] == {"confirm": odd}
+
+
+class Colour(str):
+    """A string, and more."""
+
+
+class Level(IntEnum):
+    LOW = 1
+
+
+def nested(depth: int) -> Any:
+    value: Any = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ({"a": [1, 2.5, None, True, "x"]}, {"a": [1, 2.5, None, True, "x"]}),
+        ({"a": (1, [2])}, {"a": [1, [2]]}),
+        ({Colour("a"): Colour("red"), "b": {Colour("c"): Level.LOW}}, {"a": "red", "b": {"c": 1}}),
+        ({"a": OrderedDict(b=[{}])}, {"a": {"b": [{}]}}),
+        ({"a": nested(500)}, {"a": nested(500)}),
+        ({"a": [(number,) for number in range(100)]}, {"a": [[number] for number in range(100)]}),
+    ],
+    ids=["plain", "tuple", "subclasses", "ordered", "deep", "long"],
+)
+def test_a_result_is_kept_as_its_reader_will_see_it(given: Any, stored: Any) -> None:
+    """In types of JSON's own, none of them shared with whoever gave it."""
+    host = make_host()
+    working(host)
+    host.give(WorkCompleted(task_id=TASK, token="end", result=given))
+    kept = host.store.records[TASK].result
+    assert kept == stored
+    assert kept is not None
+    assert {type(name) for name in kept} == {str}
+    assert type(kept["a"]) is type(stored["a"])
+    assert kept["a"] is not given["a"]
+
+
+@pytest.mark.parametrize("names", [{1: 2}, {"a": {1: 2}}, {"a": [{None: 2}]}, {"a": [{1: 2}] * 100}])
+def test_names_that_are_no_strings_are_refused(names: Any) -> None:
+    host = make_host()
+    working(host)
+    refused(host, WorkCompleted(task_id=TASK, token="end", result=names))
