@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from mcp_tasks_adapters import RequestFacts, Unauthorized
 from mcp_tasks_adapters.client import Completed, Failed, NoResultError
 from mcp_tasks_adapters.proxy import (
+    AesGcm,
     Caller,
     HttpUpstream,
     MemoryProxyStore,
@@ -20,12 +22,13 @@ from mcp_tasks_adapters.proxy import (
     StdioUpstream,
 )
 from mcp_tasks_adapters.stores.sealing import RecordKeys
+from mcp_tasks_adapters.storing import StoreError
 
 from mcp_tasks_proto.limits import Limits
-from mcp_tasks_proto.proxy import Access
+from mcp_tasks_proto.proxy import Access, HandleKey, SealedHandles
 from mcp_tasks_proto.vocabulary import MODERN_VERSION, TASKS_EXTENSION
 from tests.adapters.client_farm import Farm
-from tests.adapters.client_harness import LOOPS, ScriptedServer, run
+from tests.adapters.client_harness import LOOPS, ScriptedServer, run, task
 from tests.adapters.proxy_harness import EAGER, before, connecting, proxying
 
 on_loops = pytest.mark.parametrize("loop", LOOPS)
@@ -171,6 +174,89 @@ def test_a_proxy_before_a_proxy(loop: str) -> None:
     before_farm(loop, scenario)
 
 
+# -- policies ------------------------------------------------------------------------------------------------
+
+
+@on_loops
+def test_prx5_handles_that_carry_their_binding_need_no_table(loop: str) -> None:
+    async def go(on: Any) -> None:
+        farm = Farm(on)
+        codec = SealedHandles([HandleKey("k1", AesGcm(bytes(32)))])
+        async with (
+            on.serving(farm.server) as url,
+            proxying(on, before(url, codec=codec)) as one,
+            proxying(on, before(url, codec=codec)) as other,
+            connecting(on, one) as client,
+            connecting(on, other) as elsewhere,
+        ):
+            handle = (await client.call_tool("work")).task_id
+            assert handle is not None
+            assert handle.startswith("p1.k1.")
+            farm.release.set()
+            assert texts(await elsewhere.watch(handle).settle()) == ["worked"]
+            other_character = "A" if handle[-9] != "A" else "B"
+            with pytest.raises(NoResultError, match="Task not found"):
+                await elsewhere.get_task(handle[:-9] + other_character + handle[-8:])
+
+    run(loop, go)
+
+
+def test_prx5_a_key_for_handles_has_its_length() -> None:
+    with pytest.raises(StoreError, match="32 bytes"):
+        AesGcm(bytes(16))
+    assert AesGcm(bytes(32)).decrypt(b"", b"", b"") is None
+
+
+@on_loops
+def test_prx16_a_call_that_takes_long_becomes_a_task(loop: str) -> None:
+    async def go(on: Any) -> None:
+        farm = Farm(on)
+        async with (
+            on.serving(farm.server) as url,
+            proxying(on, before(url, tasks=False, promote_after_ms=10)) as proxied,
+            connecting(on, proxied) as client,
+        ):
+            call = await client.call_tool("wait")
+            assert call.task_id is not None
+            farm.release.set()
+            assert texts(await call.settle()) == ["waited"]
+
+    run(loop, go)
+
+
+@on_loops
+def test_prx16_a_promoted_call_whose_proxy_is_gone_has_failed(loop: str, tmp_path: Path) -> None:
+    async def go(on: Any) -> None:
+        farm = Farm(on)
+        store = SqliteProxyStore(tmp_path / "proxy.db", keys=KEYS)
+        async with on.serving(farm.server) as url:
+            proxy = before(url, tasks=False, promote_after_ms=10)
+            async with proxying(on, proxy, store=store) as first, connecting(on, first) as client:
+                handle = (await client.call_tool("wait")).task_id
+                assert handle is not None
+            async with proxying(on, proxy, store=store) as second, connecting(on, second) as client:
+                assert of_failure(await client.watch(handle).settle()) == (-32603, "worker_lost")
+            await farm.stopped.wait()
+
+    run(loop, go)
+
+
+@on_loops
+def test_prx17_who_takes_no_tasks_may_get_one_as_rounds(loop: str) -> None:
+    async def go(on: Any) -> None:
+        farm = Farm(on)
+        async with (
+            on.serving(farm.server) as url,
+            proxying(on, before(url, collapse=True)) as proxied,
+            connecting(on, proxied, tasks=False, answer=answer) as client,
+        ):
+            call = await client.call_tool("ask")
+            assert call.task_id is None
+            assert texts(await call.settle()) == [str(NAMED)]
+
+    run(loop, go)
+
+
 # -- what outlives what --------------------------------------------------------------------------------------
 
 
@@ -184,6 +270,7 @@ def test_prx6_a_handle_is_good_after_a_restart_of_the_proxy(loop: str, tmp_path:
                 call = await client.call_tool("work")
                 await farm.started.wait()
                 handle = call.task_id
+                assert handle is not None
             farm.release.set()
             async with proxying(on, before(url), store=store) as second, connecting(on, second) as client:
                 assert texts(await client.watch(handle).settle()) == ["worked"]
@@ -399,5 +486,72 @@ def test_who_still_waits_when_the_proxy_ends_is_told(loop: str) -> None:
             await over.wait()
             assert of_failure(outcomes[0]) == (-32603, "shutting_down")
             await farm.stopped.wait()
+
+    run(loop, go)
+
+
+# -- what upstreams do wrong ---------------------------------------------------------------------------------
+
+
+@on_loops
+def test_prx15_an_upstream_of_another_era_is_left_out(loop: str) -> None:
+    old = {"server/discover": lambda reply: reply.error(-32601, status="404 Not Found")}
+
+    async def go(on: Any) -> None:
+        farm = Farm(on)
+        farm.release.set()
+        with ScriptedServer(old) as server:
+            async with on.serving(farm.server) as url:
+                upstreams = [HttpUpstream(name="farm", url=url), HttpUpstream(name="old", url=server.url)]
+                async with (
+                    proxying(on, Proxy(upstreams, proxy_limits=EAGER)) as proxied,
+                    connecting(on, proxied) as client,
+                ):
+                    assert {tool["name"].partition("__")[0] for tool in await client.list_tools()} == {"farm"}
+                    refused = await (await client.call_tool("old__work")).settle()
+                    assert of_failure(refused) == (-32603, "upstream_refused")
+
+    run(loop, go)
+
+
+def garbage(reply: Any) -> Any:
+    return reply.http(b"{", "Content-Type: application/json")
+
+
+FAULTS: dict[str, Callable[[Any], Any]] = {
+    "closed": lambda reply: reply.close(),
+    "reset": lambda reply: reply.reset(),
+    "garbage": garbage,
+    "no HTTP": lambda reply: reply.raw(b"nonsense\r\n\r\n").close(),
+    "502": lambda reply: reply.http(status="502 Bad Gateway"),
+    "slow": lambda reply: reply.hang(),
+}
+
+
+@on_loops
+@pytest.mark.parametrize("fault", FAULTS)
+def test_prx4_a_poll_that_fails_may_be_tried_again(loop: str, fault: str) -> None:
+    """Whatever became of it; and nothing of the upstream's is told (error table)."""
+    scripts: dict[str, Any] = {
+        "server/discover": lambda reply: reply.result(DISCOVERED),
+        "tools/list": lambda reply: reply.result(LISTED),
+        "tools/call": lambda reply: reply.result({**task(), "resultType": "task"}),
+        "tasks/get": FAULTS[fault],
+        "subscriptions/listen": lambda reply: reply.error(-32601),
+    }
+    limits = evolve(EAGER, request_timeout_ms=200)
+
+    async def go(on: Any) -> None:
+        with ScriptedServer(scripts) as server:
+            proxy = Proxy([HttpUpstream(name="farm", url=server.url)], proxy_limits=limits)
+            async with proxying(on, proxy) as proxied, connecting(on, proxied, listen=False) as client:
+                call = await client.call_tool("work")
+                assert call.task_id is not None
+                with pytest.raises(NoResultError) as failed:
+                    await client.get_task(call.task_id)
+                outcome = failed.value.outcome
+                assert of_failure(outcome) == (-32603, "upstream_unavailable")
+                assert "task-1" not in repr(outcome)
+                assert str(server.port) not in repr(outcome)
 
     run(loop, go)

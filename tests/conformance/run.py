@@ -44,7 +44,6 @@ LEGACY_SPECIFICATION = "2025-11-25"
 LOOPS = ("trio", "asyncio")
 PREFIXES_IN_SCOPE = ("tasks-", "input-required-result-")
 """Every scenario for servers that begins so is in scope, whatever a later version of the suite adds."""
-PREFIX_THROUGH_PROXIES = "tasks-"
 SERVER_SCENARIOS = (
     "tasks-lifecycle",
     "tasks-capability-negotiation",
@@ -99,6 +98,14 @@ CLIENT_SCENARIOS = (
 LEGACY_CLIENT_SCENARIOS = tuple(f"{LEGACY_SPECIFICATION}:{name}" for name in ("initialize", "tools_call"))
 """As with the server's."""
 FOR_CLIENTS = (*CLIENT_SCENARIOS, *LEGACY_CLIENT_SCENARIOS)
+NOT_THROUGH_PROXIES = (
+    *LEGACY_SERVER_SCENARIOS,
+    *FOR_CLIENTS,
+    "input-required-result-ignore-extra-params",
+)
+"""A proxy speaks 2026-07-28, is not a client of ours, and takes no answers without the state that came with
+the questions: the last one sends answers to a question that it was not asked."""
+INPUT_KINDS = ("form", "url", "sampling", "roots")
 
 ALONE = ("server-stateless",)
 """It has the server change its list of tools, which others look at."""
@@ -294,7 +301,8 @@ def proxying(loop: str, url: str, proxies: int, problems: list[str]) -> Iterator
     """Run so many of ``mcp-tasks proxy`` in a row before a server; yield the URL of the foremost."""
     with ExitStack() as stack:
         for number in range(1, proxies + 1):
-            command = ["proxy", "--upstream", url]
+            kinds = [word for kind in INPUT_KINDS for word in ("--input", kind)]
+            command = ["proxy", "--upstream", url, *kinds]
             url = stack.enter_context(_running(f"proxy-{number}", command, loop, problems))
         yield url
 
@@ -451,7 +459,7 @@ def run(loops: Sequence[str], wanted: Sequence[str], *, recording: bool, proxies
     suite.install()
     scenarios = suite.scenarios()
     if proxies:
-        scenarios = [name for name in scenarios if name.startswith(PREFIX_THROUGH_PROXIES)]
+        scenarios = [name for name in scenarios if name not in NOT_THROUGH_PROXIES]
     if unknown := set(wanted) - set(scenarios):
         raise SetupError(f"not in scope: {', '.join(sorted(unknown))}")
     scenarios = [name for name in scenarios if not wanted or name in wanted]
@@ -493,7 +501,7 @@ def main() -> int:
     parser.add_argument("--loop", choices=LOOPS, action="append", help="only this loop (may be repeated)")
     parser.add_argument("--record", action="store_true", help=f"write the table into {_shown(REPORT)}")
     parser.add_argument(
-        "--proxies", type=int, default=0, metavar="N", help="run tasks-* through N proxies in a row"
+        "--proxies", type=int, default=0, metavar="N", help="run servers' scenarios through N proxies"
     )
     options = parser.parse_args()
     if options.record and (options.scenarios or options.loop or options.proxies):

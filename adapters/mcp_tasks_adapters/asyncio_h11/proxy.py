@@ -63,12 +63,14 @@ async def open_proxy(proxy: Proxy, store: ProxyStore | None) -> AsyncIterator[Pr
         try:
             yield driver
         finally:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(SETTLE_MS / 1000):
-                    await driver.settled()
-            driver.close()
-            loop.close()
-            await transports.close()
+            try:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(SETTLE_MS / 1000):
+                        await driver.settled()
+            finally:
+                driver.close()
+                loop.close()
+                await transports.close()
 
 
 def _transports(proxy: Proxy, loop: AsyncioClientLoop) -> Transports:

@@ -21,6 +21,7 @@ from mcp_tasks_adapters.cli.store import KEYS_VARIABLE, STORE_VARIABLE, choose_s
 from mcp_tasks_adapters.cli.target import TargetError, load_server
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_adapters.toolkit.server import LEGACY_POLICIES
+from mcp_tasks_proto.proxy import InputKind
 
 __all__ = ["mcp_tasks"]
 
@@ -157,6 +158,15 @@ def serve(
 )
 @click.option("--path", default="/mcp", show_default=True, callback=_check_path, help="The endpoint's path.")
 @click.option(
+    "--input",
+    "kinds",
+    type=click.Choice([kind.value for kind in InputKind]),
+    multiple=True,
+    default=[InputKind.FORM.value],
+    show_default=True,
+    help="A kind of input that upstreams may ask callers for. May be repeated.",
+)
+@click.option(
     "--callers",
     type=click.Path(),
     metavar="FILE",
@@ -196,6 +206,7 @@ def serve(
 def proxy(
     upstreams: tuple[str, ...],
     loop: str,
+    kinds: tuple[str, ...],
     callers: str | None,
     store: str | None,
     store_key_file: str | None,
@@ -208,7 +219,7 @@ def proxy(
     """
     try:
         chosen = choose_proxy_store(store, store_key_file)
-        run_proxy(make_proxy(upstreams, callers), Endpoint(**endpoint), loop=loop, chosen=chosen)
+        run_proxy(make_proxy(upstreams, callers, kinds), Endpoint(**endpoint), loop=loop, chosen=chosen)
     except (ServeError, StoreError) as error:
         raise click.ClickException(str(error)) from None
 

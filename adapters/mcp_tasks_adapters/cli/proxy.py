@@ -25,7 +25,7 @@ from mcp_tasks_adapters.proxy import (
 from mcp_tasks_adapters.stores.sealing import RecordKeys
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_proto.limits import Limits
-from mcp_tasks_proto.proxy import ProxyLimits
+from mcp_tasks_proto.proxy import InputKind, ProxyLimits
 
 __all__ = ["PROXY_STORE_VARIABLE", "ChosenProxyStore", "choose_proxy_store", "make_proxy", "run_proxy"]
 
@@ -44,8 +44,12 @@ class ChosenProxyStore:
     notice: str | None = None
 
 
-def make_proxy(upstreams: Sequence[str], callers: str | None) -> Proxy:
+def make_proxy(
+    upstreams: Sequence[str], callers: str | None, kinds: Sequence[str] = (InputKind.FORM.value,)
+) -> Proxy:
     """Return a proxy before ``[NAME=]URL`` upstreams, for the callers in a file, or for everybody.
+
+    ``kinds`` of input may be asked for (:class:`~mcp_tasks_proto.proxy.InputKind`).
 
     Raises :class:`~mcp_tasks_adapters.cli.serve.ServeError`.
     """
@@ -68,6 +72,7 @@ def make_proxy(upstreams: Sequence[str], callers: str | None) -> Proxy:
             authenticate=credentials,
             limits=evolve(limits, shutdown_grace_ms=min(limits.shutdown_grace_ms, GRACE_MS)),
             proxy_limits=proxy_limits,
+            input_kinds=frozenset(InputKind(kind) for kind in kinds),
         )
     except ValueError as error:
         raise ServeError(f"These upstreams cannot be served: {error}.") from error
