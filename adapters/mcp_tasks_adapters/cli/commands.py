@@ -10,14 +10,16 @@ import click
 
 from mcp_tasks_adapters.cli import diagram as diagrams
 from mcp_tasks_adapters.cli.client.commands import COMMANDS
-from mcp_tasks_adapters.cli.proxy import (
-    PROXY_STORE_VARIABLE,
-    choose_proxy_store,
-    make_proxy,
-    run_proxy,
+from mcp_tasks_adapters.cli.serve import (
+    LOOPS,
+    Endpoint,
+    ServeError,
+    from_loop_module,
+    prepare,
+    run_http,
+    run_stdio,
 )
-from mcp_tasks_adapters.cli.serve import LOOPS, Endpoint, ServeError, prepare, run_http, run_stdio
-from mcp_tasks_adapters.cli.store import KEYS_VARIABLE, STORE_VARIABLE, choose_store
+from mcp_tasks_adapters.cli.store import KEYS_VARIABLE, PROXY_STORE_VARIABLE, STORE_VARIABLE, choose_store
 from mcp_tasks_adapters.cli.target import TargetError, load_server
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_adapters.toolkit.server import LEGACY_POLICIES
@@ -137,7 +139,7 @@ def serve(
         raise click.ClickException(str(error)) from None
 
 
-@mcp_tasks.command()
+@mcp_tasks.command("proxy")
 @click.option(
     "--upstream",
     "upstreams",
@@ -203,7 +205,7 @@ def serve(
     metavar="ORIGIN",
     help="A web page's origin to accept beside the loopback ones. May be repeated.",
 )
-def proxy(
+def proxy_command(
     upstreams: tuple[str, ...],
     loop: str,
     kinds: tuple[str, ...],
@@ -218,8 +220,12 @@ def proxy(
     and SIGINT: open streams get their last message; tasks go on at their servers.
     """
     try:
+        serve_proxy = from_loop_module(loop, "serve_proxy")  # which says so where an extra is missing
+        from mcp_tasks_adapters.cli.proxy import choose_proxy_store, make_proxy, run_proxy
+
         chosen = choose_proxy_store(store, store_key_file)
-        run_proxy(make_proxy(upstreams, callers, kinds), Endpoint(**endpoint), loop=loop, chosen=chosen)
+        proxy = make_proxy(upstreams, callers, kinds)
+        run_proxy(proxy, Endpoint(**endpoint), serve_proxy=serve_proxy, loop=loop, chosen=chosen)
     except (ServeError, StoreError) as error:
         raise click.ClickException(str(error)) from None
 

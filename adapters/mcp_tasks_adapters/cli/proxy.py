@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from attrs import evolve, frozen
 
-from mcp_tasks_adapters.cli.serve import Endpoint, ServeError, from_loop_module, run_endpoint
+from mcp_tasks_adapters.cli.serve import Endpoint, ServeError, run_endpoint
 from mcp_tasks_adapters.cli.stopping import GRACE_MS
 from mcp_tasks_adapters.cli.store import KEYS_VARIABLE
 from mcp_tasks_adapters.proxy import (
@@ -27,9 +27,7 @@ from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy import InputKind, ProxyLimits
 
-__all__ = ["PROXY_STORE_VARIABLE", "ChosenProxyStore", "choose_proxy_store", "make_proxy", "run_proxy"]
-
-PROXY_STORE_VARIABLE: Final = "MCP_TASKS_PROXY_STORE"
+__all__ = ["ChosenProxyStore", "choose_proxy_store", "make_proxy", "run_proxy"]
 
 _NAMED: Final = re.compile(r"(?P<name>[^=:/?#]*)=(?P<url>.*)")
 ONLY: Final = "upstream"
@@ -117,7 +115,16 @@ def choose_proxy_store(
     return ChosenProxyStore(SqliteProxyStore(place, keys=keys))
 
 
-def run_proxy(proxy: Proxy, endpoint: Endpoint, *, loop: str, chosen: ChosenProxyStore) -> None:
-    """Run until SIGTERM or SIGINT. Raises :class:`~mcp_tasks_adapters.cli.serve.ServeError`."""
-    serve_proxy = from_loop_module(loop, "serve_proxy")
+def run_proxy(
+    proxy: Proxy,
+    endpoint: Endpoint,
+    *,
+    serve_proxy: Callable[..., Awaitable[None]],
+    loop: str,
+    chosen: ChosenProxyStore,
+) -> None:
+    """Run until SIGTERM or SIGINT, on ``loop``, by its ``serve_proxy``.
+
+    Raises :class:`~mcp_tasks_adapters.cli.serve.ServeError`.
+    """
     run_endpoint(partial(serve_proxy, proxy, store=chosen.store), endpoint, loop=loop, notice=chosen.notice)
