@@ -61,6 +61,8 @@ check: $(VENV)/check.stamp
 
 conformance: $(VENV)/all.stamp
 	$(BIN)/python tests/conformance/run.py
+	$(BIN)/python tests/conformance/run.py --proxies 1
+	$(BIN)/python tests/conformance/run.py --proxies 2
 
 bench: $(VENV)/all.stamp
 	$(BIN)/python -m bench $(BENCH_OPTIONS)

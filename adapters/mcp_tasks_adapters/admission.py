@@ -19,9 +19,8 @@ from mcp_tasks_proto.inputs import MessageReceived, SessionEnded, StreamRequeste
 
 if TYPE_CHECKING:
     from mcp_tasks_adapters.driver import Loop, RequestFacts
-    from mcp_tasks_adapters.toolkit.server import Server
 
-__all__ = ["Admission", "Arrival", "Refusal"]
+__all__ = ["Admission", "Arrival", "Door", "Refusal"]
 
 Arrival = MessageReceived | StreamRequested | SessionEnded
 """What comes in from outside, and must say whose it is."""
@@ -44,6 +43,27 @@ class Refusal(Protocol):
     ) -> None: ...
 
 
+class Door(Protocol):
+    """Whose functions are asked: a server, for example."""
+
+    @property
+    def principal(self) -> Callable[[RequestFacts], Any] | None:
+        """Names the caller, or says more of it."""
+
+    @property
+    def enabled(self) -> Callable[[RequestFacts], Any] | None:
+        """Says whether the Tasks extension is on."""
+
+    @property
+    def limits(self) -> _Exchanges:
+        """Bound the messages on their way in."""
+
+
+class _Exchanges(Protocol):
+    @property
+    def exchanges(self) -> int: ...
+
+
 @define(eq=False)
 class _Visitor:
     """A message on its way in."""
@@ -62,12 +82,20 @@ class Admission:
     """The way in. Messages of one connection come in as they arrived, however long the functions take.
 
     A function that fails lets nobody in: "no name" is an answer that only the function itself gives (SEC.1).
+    ``named`` returns a message with what they said; it raises ``TypeError`` where that says nothing.
     """
 
     def __init__(
-        self, server: Server, loop: Loop, *, admit: Callable[[Arrival], None], refuse: Refusal
+        self,
+        server: Door,
+        loop: Loop,
+        *,
+        admit: Callable[[Arrival], None],
+        refuse: Refusal,
+        named: Callable[[Arrival, Any, Any], Arrival] | None = None,
     ) -> None:
         self._server = server
+        self._named = named or _with_principal
         self._loop = loop
         self._admit = admit
         self._refuse = refuse
@@ -151,13 +179,12 @@ class Admission:
             self._turn_away(visitor.received, visitor.answers or cancelled)
 
     def _let_in(self, received: Arrival, principal: Any, enabled: Any) -> None:
-        if not isinstance(principal, str | None) or not isinstance(enabled, bool):
-            self._turn_away(received, TypeError("principal= names a str or None, enabled= says a bool"))
-            return
-        if isinstance(received, MessageReceived):
-            self._admit(evolve(received, principal=principal, tasks_enabled=enabled))
+        try:
+            admitted = self._named(received, principal, enabled)
+        except TypeError as error:
+            self._turn_away(received, error)
         else:
-            self._admit(evolve(received, principal=principal))
+            self._admit(admitted)
 
     def _turn_away(self, received: Arrival, error: BaseException) -> None:
         if isinstance(error, Unauthorized):
@@ -169,6 +196,15 @@ class Admission:
         _log.error("a principal= or enabled= function failed: %s", describe(error))
         failed = internal_error("the caller could not be identified")
         self._refuse(received, failed, failed.http_status)
+
+
+def _with_principal(received: Arrival, principal: Any, enabled: Any) -> Arrival:
+    """Return a message with its caller's name, and whether tasks are on. Raises ``TypeError``."""
+    if not isinstance(principal, str | None) or not isinstance(enabled, bool):
+        raise TypeError("principal= names a str or None, enabled= says a bool")
+    if isinstance(received, MessageReceived):
+        return evolve(received, principal=principal, tasks_enabled=enabled)
+    return evolve(received, principal=principal)
 
 
 def _connection(received: Arrival) -> Hashable:

@@ -96,6 +96,7 @@ __all__ = [
     "Job",
     "Loop",
     "RequestFacts",
+    "Service",
     "Store",
     "StoreEffect",
 ]
@@ -172,6 +173,40 @@ class Channel(Protocol):
 
     def open(self) -> None:
         """Make the response a stream before there is a message to send (2025-11-25, HTTP)."""
+
+
+class Service(Protocol):
+    """What an endpoint hands messages to: the driver of a server, or of a proxy. See :class:`Driver`."""
+
+    @property
+    def asks_who_calls(self) -> bool:
+        """Whether a function looks at requests, who then must come with their facts."""
+
+    def receive(
+        self,
+        message: Any,
+        channel: Channel,
+        *,
+        facts: RequestFacts | None,
+        connection: Hashable | None = None,
+        http: HttpHead | None = None,
+    ) -> int:
+        """Take in a parsed JSON value; return the exchange it opened."""
+
+    def receive_head(self, channel: Channel, *, facts: RequestFacts | None, http: HttpHead) -> int:
+        """Take in a request without a message; return the exchange it opened."""
+
+    def closed(self, exchange: int) -> None:
+        """The peer of this exchange is gone."""
+
+    def ready(self, exchange: int) -> None:
+        """What was sent on this exchange's stream has been written."""
+
+    def shutdown(self) -> None:
+        """End the listen streams gracefully and refuse new requests."""
+
+    def stop_calls(self) -> None:
+        """Answer whoever still waits."""
 
 
 @define(eq=False)

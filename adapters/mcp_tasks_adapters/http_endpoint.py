@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from attrs import define, evolve
 
-from mcp_tasks_adapters.driver import Channel, Driver, RequestFacts
+from mcp_tasks_adapters.driver import Channel, RequestFacts, Service
 from mcp_tasks_proto.errors import ErrorObject, RemoteProtocolError, invalid_request
 from mcp_tasks_proto.inputs import HttpHead
 from mcp_tasks_proto.limits import Limits
@@ -45,7 +45,7 @@ OTHER_FILES: Final = 64
 class HttpEndpoint:
     """The MCP endpoint of one server."""
 
-    driver: Driver
+    driver: Service
     policy: EndpointPolicy
     limits: Limits
     now_ms: Callable[[], int]

@@ -256,8 +256,8 @@ class StdioTransport:
         self._process = await self._spawn()
         self._begin_life()
 
-    def send(self, request: SendRequest | SendLegacy, report: Report) -> None:
-        """Send a request, and report what comes of it."""
+    def send(self, request: SendRequest | SendLegacy, report: Report, *, once: bool = False) -> None:
+        """Send a request, and report what comes of it. Here everything is sent ``once`` at most."""
         try:
             self._dialogue.ask(request)
         except LocalProtocolError as error:

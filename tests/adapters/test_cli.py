@@ -412,6 +412,8 @@ def test_shows_the_whole_way_to_the_failure(tmp_path: Path) -> None:
     [
         ("trio", ["serve", "{file}:server", "--loop", "trio"], "pip install 'mcp-tasks-proto[trio]'"),
         ("h11", ["serve", "{file}:server", "--loop", "asyncio"], "pip install 'mcp-tasks-proto[asyncio]'"),
+        ("h11", ["proxy", "--upstream", "http://a.example/"], "pip install 'mcp-tasks-proto[asyncio]'"),
+        ("trio", ["proxy", "--upstream", "http://a.example/", "--loop", "trio"], "mcp-tasks-proto[trio]"),
         ("click", ["--version"], "pip install 'mcp-tasks-proto[cli]'"),
         ("rich", ["demo"], "pip install 'mcp-tasks-proto[cli]'"),
     ],

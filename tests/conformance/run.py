@@ -98,6 +98,14 @@ CLIENT_SCENARIOS = (
 LEGACY_CLIENT_SCENARIOS = tuple(f"{LEGACY_SPECIFICATION}:{name}" for name in ("initialize", "tools_call"))
 """As with the server's."""
 FOR_CLIENTS = (*CLIENT_SCENARIOS, *LEGACY_CLIENT_SCENARIOS)
+NOT_THROUGH_PROXIES = (
+    *LEGACY_SERVER_SCENARIOS,
+    *FOR_CLIENTS,
+    "input-required-result-ignore-extra-params",
+)
+"""A proxy speaks 2026-07-28, is not a client of ours, and takes no answers without the state that came with
+the questions: the last one sends answers to a question that it was not asked."""
+INPUT_KINDS = ("form", "url", "sampling", "roots")
 
 ALONE = ("server-stateless",)
 """It has the server change its list of tools, which others look at."""
@@ -283,10 +291,29 @@ def _wait(process: subprocess.Popen[Any], seconds: float) -> int | None:
 @contextmanager
 def serving(loop: str, problems: list[str]) -> Iterator[str]:
     """Run ``mcp-tasks serve`` for the fixture; yield its URL. It goes into ``problems`` if it ends badly."""
-    log = WORK / "results" / loop / "server.log"
-    log.parent.mkdir(parents=True)
-    serve = [sys.executable, "-m", "mcp_tasks_adapters.cli", "serve", FIXTURE]
-    command = [*serve, "--loop", loop, "--port", "0", "--store", "memory:", "--legacy", "serve"]
+    command = ["serve", FIXTURE, "--legacy", "serve"]
+    with _running("server", command, loop, problems) as url:
+        yield url
+
+
+@contextmanager
+def proxying(loop: str, url: str, proxies: int, problems: list[str]) -> Iterator[str]:
+    """Run so many of ``mcp-tasks proxy`` in a row before a server; yield the URL of the foremost."""
+    with ExitStack() as stack:
+        for number in range(1, proxies + 1):
+            kinds = [word for kind in INPUT_KINDS for word in ("--input", kind)]
+            command = ["proxy", "--upstream", url, *kinds]
+            url = stack.enter_context(_running(f"proxy-{number}", command, loop, problems))
+        yield url
+
+
+@contextmanager
+def _running(name: str, arguments: Sequence[str], loop: str, problems: list[str]) -> Iterator[str]:
+    """Run a command of ``mcp-tasks`` that listens; yield its URL."""
+    log = WORK / "results" / loop / f"{name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    program = [sys.executable, "-m", "mcp_tasks_adapters.cli", *arguments]
+    command = [*program, "--loop", loop, "--port", "0", "--store", "memory:"]
     with log.open("w") as errors:
         server = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.DEVNULL, stderr=errors, start_new_session=True
@@ -296,7 +323,7 @@ def serving(loop: str, problems: list[str]) -> Iterator[str]:
         server.send_signal(signal.SIGTERM)
         status = _wait(server, STOP_SECONDS)
         if status != 0:
-            problems.append(f"the server on {loop} did not end cleanly ({status}); see {_shown(log)}")
+            problems.append(f"the {name} on {loop} did not end cleanly ({status}); see {_shown(log)}")
     finally:
         _wait(server, 0)
 
@@ -424,13 +451,15 @@ def _shown(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def run(loops: Sequence[str], wanted: Sequence[str], *, recording: bool) -> int:
-    """Run the scenarios on the loops; return the exit status."""
+def run(loops: Sequence[str], wanted: Sequence[str], *, recording: bool, proxies: int = 0) -> int:
+    """Run the scenarios on the loops, through so many proxies; return the exit status."""
     if importlib.util.find_spec("mcp_tasks_adapters") is None:
         raise SetupError("install the project first (pip install '.[all]'), or say: make conformance")
     suite = Suite()
     suite.install()
     scenarios = suite.scenarios()
+    if proxies:
+        scenarios = [name for name in scenarios if name not in NOT_THROUGH_PROXIES]
     if unknown := set(wanted) - set(scenarios):
         raise SetupError(f"not in scope: {', '.join(sorted(unknown))}")
     scenarios = [name for name in scenarios if not wanted or name in wanted]
@@ -440,6 +469,8 @@ def run(loops: Sequence[str], wanted: Sequence[str], *, recording: bool) -> int:
     complaints: list[str] = []
     with ExitStack() as stack:
         urls = {loop: stack.enter_context(serving(loop, complaints)) for loop in loops}
+        for loop in loops:
+            urls[loop] = stack.enter_context(proxying(loop, urls[loop], proxies, complaints))
         outcomes: list[Outcome] = []
         for names, at_once in (
             ([name for name in scenarios if name in ALONE], len(loops)),
@@ -451,7 +482,7 @@ def run(loops: Sequence[str], wanted: Sequence[str], *, recording: bool) -> int:
 
     explained = explained_skips(REPORT.read_text())
     complaints += judge(outcomes, explained)
-    if not wanted:
+    if not wanted and not proxies:
         complaints += unneeded_explanations(outcomes, explained)
     lines = tables(outcomes, loops)
     print("\n".join(lines))
@@ -469,11 +500,15 @@ def main() -> int:
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="only these (default: all in scope)")
     parser.add_argument("--loop", choices=LOOPS, action="append", help="only this loop (may be repeated)")
     parser.add_argument("--record", action="store_true", help=f"write the table into {_shown(REPORT)}")
+    parser.add_argument(
+        "--proxies", type=int, default=0, metavar="N", help="run servers' scenarios through N proxies"
+    )
     options = parser.parse_args()
-    if options.record and (options.scenarios or options.loop):
+    if options.record and (options.scenarios or options.loop or options.proxies):
         parser.error("only a full run is recorded")
     try:
-        return run(options.loop or LOOPS, options.scenarios, recording=options.record)
+        loops = options.loop or LOOPS
+        return run(loops, options.scenarios, recording=options.record, proxies=options.proxies)
     except SetupError as error:
         print(f"conformance: {error}", file=sys.stderr)
         return 2

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import select
 import shlex
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Unpack, cast
 
 from mcp_tasks_adapters.asyncio_h11.loop import AsyncioLoop
 from mcp_tasks_adapters.client.client import Client
 from mcp_tasks_adapters.client.driver import ClientDriver, Transport
-from mcp_tasks_adapters.client.http import ConnectionLimits, HttpTransport
+from mcp_tasks_adapters.client.http import ConnectionLimits, HeadersFunction, HttpTransport
 from mcp_tasks_adapters.client.options import HttpOptions, Options, StdioOptions, requester_settings
 from mcp_tasks_adapters.clock import SteadyClock
 from mcp_tasks_adapters.http_exchange import HttpAddress
@@ -22,7 +23,7 @@ from mcp_tasks_adapters.stdio_client import StdioTransport
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import RequesterSettings
 
-__all__ = ["connect", "connect_stdio"]
+__all__ = ["AsyncioClientLoop", "connect", "connect_stdio", "http_transports", "stdio_transports"]
 
 UNREAD_BYTES: Final = 256 * 1024
 """While more than this has come and was not taken, nothing is read."""
@@ -36,32 +37,14 @@ async def connect(url: str, **options: Unpack[HttpOptions]) -> AsyncIterator[Cli
     Nothing is sent, and no connection made, before the client is asked for something. When the block is left
     nothing of the client is left either. Raises ``ValueError`` for a URL or options that cannot be used.
     """
-    address = HttpAddress.parse(url)
-    limits = options.get("limits") or Limits()
-    context = options.get("ssl_context") if address.secure else None
-    if address.secure and context is None:
-        context = ssl.create_default_context()
     settings = requester_settings(url, mirror_arguments=True, options=options)
-
-    async def open_stream() -> _Stream:
-        _, stream = await asyncio.get_running_loop().create_connection(
-            lambda: _Stream(limits.write_timeout_ms / 1000),
-            address.host,
-            address.port,
-            ssl=context,
-        )
-        return stream
-
-    def transport(loop: _Loop) -> HttpTransport:
-        return HttpTransport(
-            address,
-            loop=loop,
-            open_stream=open_stream,
-            headers=options.get("headers"),
-            limits=limits,
-            connection_limits=options.get("connection_limits") or ConnectionLimits(),
-        )
-
+    transport = http_transports(
+        url,
+        headers=options.get("headers"),
+        ssl_context=options.get("ssl_context"),
+        limits=options.get("limits") or Limits(),
+        connection_limits=options.get("connection_limits") or ConnectionLimits(),
+    )
     async with _client_of(transport, settings, options) as client:
         yield client
 
@@ -75,6 +58,62 @@ async def connect_stdio(command: Sequence[str], **options: Unpack[StdioOptions])
     started, and ``ValueError`` for options that cannot be used.
     """
     settings = requester_settings(f"stdio:{shlex.join(command)}", mirror_arguments=False, options=options)
+    transport = stdio_transports(
+        command,
+        env=options.get("env"),
+        cwd=options.get("cwd"),
+        stderr=options.get("stderr"),
+        limits=options.get("limits") or Limits(),
+    )
+    async with _client_of(transport, settings, options) as client:
+        yield client
+
+
+# -- ways to a server ----------------------------------------------------------------------------------------
+
+
+def http_transports(
+    url: str,
+    *,
+    headers: Mapping[str, str] | HeadersFunction | None,
+    ssl_context: ssl.SSLContext | None,
+    limits: Limits,
+    connection_limits: ConnectionLimits,
+) -> Callable[[AsyncioClientLoop], HttpTransport]:
+    """Return what makes a transport to an endpoint on a loop. Raises ``ValueError`` for its URL."""
+    address = HttpAddress.parse(url)
+    context = ssl_context if address.secure else None
+    if address.secure and context is None:
+        context = ssl.create_default_context()
+
+    async def open_stream() -> _Stream:
+        _, stream = await asyncio.get_running_loop().create_connection(
+            lambda: _Stream(limits.write_timeout_ms / 1000),
+            address.host,
+            address.port,
+            ssl=context,
+        )
+        return stream
+
+    return lambda loop: HttpTransport(
+        address,
+        loop=loop,
+        open_stream=open_stream,
+        headers=headers,
+        limits=limits,
+        connection_limits=connection_limits,
+    )
+
+
+def stdio_transports(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str] | None,
+    cwd: str | os.PathLike[str] | None,
+    stderr: Any,
+    limits: Limits,
+) -> Callable[[AsyncioClientLoop], StdioTransport]:
+    """Return what makes a transport to a server that it starts, on a loop."""
 
     async def spawn() -> _Process:
         _, process = await asyncio.get_running_loop().subprocess_exec(
@@ -82,23 +121,21 @@ async def connect_stdio(command: Sequence[str], **options: Unpack[StdioOptions])
             *command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=options.get("stderr"),
-            env=options.get("env"),
-            cwd=options.get("cwd"),
+            stderr=stderr,
+            env=env,
+            cwd=cwd,
         )
         return process
 
-    def transport(loop: _Loop) -> StdioTransport:
-        return StdioTransport(loop, spawn, options.get("limits") or Limits())
-
-    async with _client_of(transport, settings, options) as client:
-        yield client
+    return lambda loop: StdioTransport(loop, spawn, limits)
 
 
 # -- running -------------------------------------------------------------------------------------------------
 
 
-class _Loop(AsyncioLoop):
+class AsyncioClientLoop(AsyncioLoop):
+    """The :class:`~mcp_tasks_adapters.client.loop.ClientLoop` in a task group of the caller's."""
+
     async def within(self, seconds: float | None, run: Callable[[], Awaitable[object]]) -> bool:
         """Await ``run()`` for at most so long."""
         try:
@@ -113,12 +150,12 @@ class _Loop(AsyncioLoop):
 
 @asynccontextmanager
 async def _client_of(
-    transport_on: Callable[[_Loop], Transport], settings: RequesterSettings, options: Options
+    transport_on: Callable[[AsyncioClientLoop], Transport], settings: RequesterSettings, options: Options
 ) -> AsyncIterator[Client]:
     """Run a client for the length of the block. An exception of the block stays as it is, in no group."""
     raised: BaseException | None = None
     async with asyncio.TaskGroup() as group:
-        loop = _Loop(group, SteadyClock().now_ms)
+        loop = AsyncioClientLoop(group, SteadyClock().now_ms)
         try:
             async with _running(loop, transport_on, settings, options) as client:
                 yield client
@@ -130,8 +167,8 @@ async def _client_of(
 
 @asynccontextmanager
 async def _running(
-    loop: _Loop,
-    transport_on: Callable[[_Loop], Transport],
+    loop: AsyncioClientLoop,
+    transport_on: Callable[[AsyncioClientLoop], Transport],
     settings: RequesterSettings,
     options: Options,
 ) -> AsyncIterator[Client]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from contextlib import closing, suppress
+from contextlib import AbstractAsyncContextManager, closing, suppress
 from typing import Any, Final, cast
 
 from mcp_tasks_adapters.asyncio_h11.loop import Alarm, open_driver
 from mcp_tasks_adapters.clock import unix_ms
-from mcp_tasks_adapters.driver import Driver, Store
+from mcp_tasks_adapters.driver import Service, Store
 from mcp_tasks_adapters.http_connection import HttpConnection, busy_response
 from mcp_tasks_adapters.http_endpoint import (
     OTHER_FILES,
@@ -28,7 +28,7 @@ from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.wire.http import EndpointPolicy
 
-__all__ = ["HttpServer", "serve_http"]
+__all__ = ["HttpServer", "serve_endpoint", "serve_http"]
 
 logger = logging.getLogger("mcp_tasks_adapters")
 
@@ -59,9 +59,28 @@ async def serve_http(
     when this returns nothing of it is left; a second cancellation cuts the waiting short. Raises ``OSError``
     when it cannot listen.
     """
-    policy = endpoint_policy(
-        path, allowed_hosts, allowed_origins, sessions=server.serves_sessions, bound=host
+    await serve_endpoint(
+        open_driver(server, store),
+        policy=endpoint_policy(
+            path, allowed_hosts, allowed_origins, sessions=server.serves_sessions, bound=host
+        ),
+        limits=server.limits,
+        host=host,
+        port=port,
+        ready=ready,
     )
+
+
+async def serve_endpoint(
+    opening: AbstractAsyncContextManager[Service],
+    *,
+    policy: EndpointPolicy,
+    limits: Limits,
+    host: str,
+    port: int,
+    ready: Callable[[str], None] | None,
+) -> None:
+    """Serve what ``opening`` opens until cancelled, as :func:`serve_http` serves a server."""
     http: HttpServer
     listener = await asyncio.get_running_loop().create_server(
         lambda: http.protocol(),
@@ -70,14 +89,14 @@ async def serve_http(
         backlog=ACCEPTED_AT_ONCE,
         start_serving=False,
     )
-    url = endpoint_url(listener.sockets[0].getsockname(), path)
+    url = endpoint_url(listener.sockets[0].getsockname(), policy.path)
     cancelled: asyncio.CancelledError | None = None
     with closing(listener):
-        async with open_driver(server, store) as driver:
-            http = HttpServer(driver, policy=policy, limits=server.limits)
+        async with opening as driver:
+            http = HttpServer(driver, policy=policy, limits=limits)
             try:
                 await listener.start_serving()
-                _lengthen_queue(listener, server.limits.connections)
+                _lengthen_queue(listener, limits.connections)
                 if ready is not None:
                     ready(url)
                 await asyncio.Event().wait()
@@ -108,7 +127,7 @@ class HttpServer:
 
     def __init__(
         self,
-        driver: Driver,
+        driver: Service,
         *,
         policy: EndpointPolicy,
         limits: Limits,

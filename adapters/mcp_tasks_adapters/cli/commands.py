@@ -10,11 +10,20 @@ import click
 
 from mcp_tasks_adapters.cli import diagram as diagrams
 from mcp_tasks_adapters.cli.client.commands import COMMANDS
-from mcp_tasks_adapters.cli.serve import LOOPS, Endpoint, ServeError, prepare, run_http, run_stdio
-from mcp_tasks_adapters.cli.store import KEYS_VARIABLE, STORE_VARIABLE, choose_store
+from mcp_tasks_adapters.cli.serve import (
+    LOOPS,
+    Endpoint,
+    ServeError,
+    from_loop_module,
+    prepare,
+    run_http,
+    run_stdio,
+)
+from mcp_tasks_adapters.cli.store import KEYS_VARIABLE, PROXY_STORE_VARIABLE, STORE_VARIABLE, choose_store
 from mcp_tasks_adapters.cli.target import TargetError, load_server
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_adapters.toolkit.server import LEGACY_POLICIES
+from mcp_tasks_proto.proxy import InputKind
 
 __all__ = ["mcp_tasks"]
 
@@ -126,6 +135,97 @@ def serve(
     except TargetError as error:
         click.echo(error.author_traceback, nl=False, err=True)
         raise click.ClickException(str(error)) from None
+    except (ServeError, StoreError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+@mcp_tasks.command("proxy")
+@click.option(
+    "--upstream",
+    "upstreams",
+    multiple=True,
+    required=True,
+    metavar="[NAME=]URL",
+    help="The endpoint of a server behind the proxy. May be repeated: then each has a name, and its tools "
+    "are called NAME__tool.",
+)
+@loop_option
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default="a free one",
+    help="The port to listen on.",
+)
+@click.option("--path", default="/mcp", show_default=True, callback=_check_path, help="The endpoint's path.")
+@click.option(
+    "--input",
+    "kinds",
+    type=click.Choice([kind.value for kind in InputKind]),
+    multiple=True,
+    default=[InputKind.FORM.value],
+    show_default=True,
+    help="A kind of input that upstreams may ask callers for. May be repeated.",
+)
+@click.option(
+    "--callers",
+    type=click.Path(),
+    metavar="FILE",
+    show_default="everybody is let in, without a name",
+    help="A TOML file of [[caller]] tables, with the tokens and API keys of those who are let in.",
+)
+@click.option(
+    "--store",
+    envvar=PROXY_STORE_VARIABLE,
+    metavar="STORE",
+    show_default="memory:",
+    show_envvar=True,
+    help="Where handles, ends of tasks and the ledger are kept: sqlite:FILE, for one proxy at a time, or "
+    "memory: for as long as this process lives.",
+)
+@click.option(
+    "--store-key-file",
+    type=click.Path(),
+    metavar="FILE",
+    help="Keys to seal what is in the file with, in Base64, newest first. "
+    f"They may be given in the variable {KEYS_VARIABLE} instead.",
+)
+@click.option(
+    "--allow-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="HOST",
+    help="A Host header to accept beside the loopback names and that of --host. May be repeated.",
+)
+@click.option(
+    "--allow-origin",
+    "allowed_origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="A web page's origin to accept beside the loopback ones. May be repeated.",
+)
+def proxy_command(
+    upstreams: tuple[str, ...],
+    loop: str,
+    kinds: tuple[str, ...],
+    callers: str | None,
+    store: str | None,
+    store_key_file: str | None,
+    **endpoint: Any,
+) -> None:
+    """Run a proxy before one server or several.
+
+    It hands out task ids of its own, says "listening on URL" on stderr once it is ready, and ends on SIGTERM
+    and SIGINT: open streams get their last message; tasks go on at their servers.
+    """
+    try:
+        serve_proxy = from_loop_module(loop, "serve_proxy")  # which says so where an extra is missing
+        from mcp_tasks_adapters.cli.proxy import choose_proxy_store, make_proxy, run_proxy
+
+        chosen = choose_proxy_store(store, store_key_file)
+        proxy = make_proxy(upstreams, callers, kinds)
+        run_proxy(proxy, Endpoint(**endpoint), serve_proxy=serve_proxy, loop=loop, chosen=chosen)
     except (ServeError, StoreError) as error:
         raise click.ClickException(str(error)) from None
 

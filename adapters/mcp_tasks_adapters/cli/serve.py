@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -15,7 +16,16 @@ from mcp_tasks_adapters.cli.store import ChosenStore
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_adapters.toolkit import Server
 
-__all__ = ["LOOPS", "Endpoint", "ServeError", "prepare", "run_http", "run_stdio"]
+__all__ = [
+    "LOOPS",
+    "Endpoint",
+    "ServeError",
+    "from_loop_module",
+    "prepare",
+    "run_endpoint",
+    "run_http",
+    "run_stdio",
+]
 
 LOOPS: Final = ("trio", "asyncio")
 
@@ -62,22 +72,27 @@ def prepare(server: Server, *, ttl_ms: int | None, max_tasks: int | None, legacy
 
 def run_http(server: Server, endpoint: Endpoint, *, loop: str, chosen: ChosenStore) -> None:
     """Serve over HTTP until SIGTERM or SIGINT. Raises :class:`ServeError`."""
-    serve_http = _from_loop_module(loop, "serve_http")
+    serve_http = from_loop_module(loop, "serve_http")
+    run_endpoint(partial(serve_http, server, store=chosen.store), endpoint, loop=loop, notice=chosen.notice)
+
+
+def run_endpoint(
+    serve_http: Callable[..., Awaitable[None]], endpoint: Endpoint, *, loop: str, notice: str | None
+) -> None:
+    """Serve until SIGTERM or SIGINT; say a notice once it listens. Raises :class:`ServeError`."""
     listening = False
 
     def ready(url: str) -> None:
         nonlocal listening
         listening = True
         print(f"listening on {url}", file=sys.stderr, flush=True)
-        _say(chosen.notice)
+        _say(notice)
 
     async def serve() -> None:
         await serve_http(
-            server,
             host=endpoint.host,
             port=endpoint.port,
             path=endpoint.path,
-            store=chosen.store,
             allowed_hosts=endpoint.allowed_hosts,
             allowed_origins=endpoint.allowed_origins,
             ready=ready,
@@ -94,7 +109,7 @@ def run_http(server: Server, endpoint: Endpoint, *, loop: str, chosen: ChosenSto
 
 def run_stdio(server: Server, *, loop: str, chosen: ChosenStore) -> None:
     """Serve over stdin and stdout until stdin ends, SIGTERM or SIGINT. Raises :class:`ServeError`."""
-    serve_stdio = _from_loop_module(loop, "serve_stdio")
+    serve_stdio = from_loop_module(loop, "serve_stdio")
     _say(chosen.notice)
     signals = StopSignals()
     _run(lambda: serve_stdio(server, store=chosen.store, on_end=signals.ending), signals, loop=loop)
@@ -112,7 +127,7 @@ def _reason(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _from_loop_module(loop: str, name: str) -> Any:
+def from_loop_module(loop: str, name: str) -> Any:
     """Import what is only there with the loop's extra."""
     try:
         return getattr(import_module(f"mcp_tasks_adapters.{loop}_h11"), name)

@@ -17,9 +17,17 @@ from mcp_tasks_adapters.stores.sealing import RecordKeys
 from mcp_tasks_adapters.storing import Store, StoreError
 from mcp_tasks_adapters.toolkit import Server
 
-__all__ = ["KEYS_VARIABLE", "STORE_VARIABLE", "ChosenStore", "choose_store", "default_path"]
+__all__ = [
+    "KEYS_VARIABLE",
+    "PROXY_STORE_VARIABLE",
+    "STORE_VARIABLE",
+    "ChosenStore",
+    "choose_store",
+    "default_path",
+]
 
 STORE_VARIABLE: Final = "MCP_TASKS_STORE"
+PROXY_STORE_VARIABLE: Final = "MCP_TASKS_PROXY_STORE"
 KEYS_VARIABLE: Final = "MCP_TASKS_STORE_KEYS"
 
 

@@ -123,9 +123,11 @@ class HttpTransport:
     async def open(self) -> None:
         """Do nothing: connections are opened when they are needed."""
 
-    def send(self, request: SendRequest | SendLegacy, report: Callable[[Fact], None]) -> None:
-        """Send a request, and report what comes of it."""
-        run = partial(self._ask, request, report)
+    def send(
+        self, request: SendRequest | SendLegacy, report: Callable[[Fact], None], *, once: bool = False
+    ) -> None:
+        """Send a request, and report what comes of it. ``once``: never twice, whatever its method."""
+        run = partial(self._ask, request, report, repeatable=not once and _repeatable(request))
         ended = partial(self._ended, request.request, report)
         self._errands[request.request] = Errand(self._loop, run, ended)
 
@@ -148,7 +150,9 @@ class HttpTransport:
 
     # -- one request ---------------------------------------------------------------------------------------
 
-    async def _ask(self, request: SendRequest | SendLegacy, report: Callable[[Fact], None]) -> Fact:
+    async def _ask(
+        self, request: SendRequest | SendLegacy, report: Callable[[Fact], None], *, repeatable: bool
+    ) -> Fact:
         """Have a request answered; report the notifications on the way, and return the last fact."""
         name = request.request
         try:
@@ -158,7 +162,7 @@ class HttpTransport:
             return RequestFailed(name, "the headers= function failed", sent=False, fault=Fault.CALLER)
         await self._places.take()
         try:
-            return await self._ask_on_some(request, more, report)
+            return await self._ask_on_some(request, more, report, repeatable=repeatable)
         except LocalProtocolError as error:
             return RequestFailed(name, str(error), sent=False, fault=Fault.CALLER)
         except Exception as error:
@@ -174,11 +178,15 @@ class HttpTransport:
         return await more if inspect.isawaitable(more) else more
 
     async def _ask_on_some(
-        self, request: SendRequest | SendLegacy, more: Headers, report: Callable[[Fact], None]
+        self,
+        request: SendRequest | SendLegacy,
+        more: Headers,
+        report: Callable[[Fact], None],
+        *,
+        repeatable: bool,
     ) -> Fact:
         """Ask on a kept connection if there is one, and on a new one if there is not or it turns out dead."""
         name = request.request
-        repeatable = _repeatable(request)
         connection = await self._kept_connection(None if repeatable else FRESH_MS)
         if connection is not None:
             fact = await self._converse(connection, request, more, report)

@@ -20,7 +20,7 @@ from mcp_tasks_adapters.storing import StoreError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-__all__ = ["KEY_BYTES", "RecordKeys", "UnsealError"]
+__all__ = ["KEY_BYTES", "RecordKeys", "UnsealError", "new_cipher"]
 
 KEY_BYTES: Final = 32
 """The length of a key."""
@@ -47,7 +47,7 @@ class RecordKeys:
             raise StoreError("There is no key to seal records with.")
         if any(len(key) != KEY_BYTES for key in keys):
             raise StoreError(f"A key to seal records with is {KEY_BYTES} bytes long.")
-        self._ciphers = [_cipher(key) for key in keys]
+        self._ciphers = [new_cipher(key) for key in keys]
 
     @classmethod
     def from_text(cls, text: str) -> RecordKeys:
@@ -99,7 +99,8 @@ class RecordKeys:
         raise UnsealError("not sealed under one of these keys")
 
 
-def _cipher(key: bytes) -> AESGCM:
+def new_cipher(key: bytes) -> AESGCM:
+    """Return the cipher of a key. Raises :class:`~mcp_tasks_adapters.storing.StoreError`."""
     try:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ModuleNotFoundError as error:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from math import inf
-from typing import Unpack
+from typing import Any, Unpack
 
 import trio
 
 from mcp_tasks_adapters.client.client import Client
 from mcp_tasks_adapters.client.driver import ClientDriver, Transport
-from mcp_tasks_adapters.client.http import ConnectionLimits, HttpTransport
+from mcp_tasks_adapters.client.http import ConnectionLimits, HeadersFunction, HttpTransport
 from mcp_tasks_adapters.client.options import HttpOptions, Options, StdioOptions, requester_settings
 from mcp_tasks_adapters.clock import SteadyClock
 from mcp_tasks_adapters.http_exchange import HttpAddress
@@ -23,7 +24,7 @@ from mcp_tasks_adapters.trio_h11.loop import TrioLoop
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import RequesterSettings
 
-__all__ = ["connect", "connect_stdio"]
+__all__ = ["TrioClientLoop", "connect", "connect_stdio", "http_transports", "stdio_transports"]
 
 READ_BYTES = 64 * 1024
 
@@ -36,26 +37,14 @@ async def connect(url: str, **options: Unpack[HttpOptions]) -> AsyncIterator[Cli
     Nothing is sent, and no connection made, before the client is asked for something. When the block is left
     nothing of the client is left either. Raises ``ValueError`` for a URL or options that cannot be used.
     """
-    address = HttpAddress.parse(url)
-    limits = options.get("limits") or Limits()
-    context = options.get("ssl_context") if address.secure else None
-    if address.secure and context is None:
-        context = ssl.create_default_context()
     settings = requester_settings(url, mirror_arguments=True, options=options)
-
-    async def open_stream() -> _Stream:
-        return await _open_stream(address, context, limits.write_timeout_ms / 1000)
-
-    def transport(loop: _Loop) -> HttpTransport:
-        return HttpTransport(
-            address,
-            loop=loop,
-            open_stream=open_stream,
-            headers=options.get("headers"),
-            limits=limits,
-            connection_limits=options.get("connection_limits") or ConnectionLimits(),
-        )
-
+    transport = http_transports(
+        url,
+        headers=options.get("headers"),
+        ssl_context=options.get("ssl_context"),
+        limits=options.get("limits") or Limits(),
+        connection_limits=options.get("connection_limits") or ConnectionLimits(),
+    )
     async with _client_of(transport, settings, options) as client:
         yield client
 
@@ -69,6 +58,56 @@ async def connect_stdio(command: Sequence[str], **options: Unpack[StdioOptions])
     started, and ``ValueError`` for options that cannot be used.
     """
     settings = requester_settings(f"stdio:{shlex.join(command)}", mirror_arguments=False, options=options)
+    transport = stdio_transports(
+        command,
+        env=options.get("env"),
+        cwd=options.get("cwd"),
+        stderr=options.get("stderr"),
+        limits=options.get("limits") or Limits(),
+    )
+    async with _client_of(transport, settings, options) as client:
+        yield client
+
+
+# -- ways to a server ----------------------------------------------------------------------------------------
+
+
+def http_transports(
+    url: str,
+    *,
+    headers: Mapping[str, str] | HeadersFunction | None,
+    ssl_context: ssl.SSLContext | None,
+    limits: Limits,
+    connection_limits: ConnectionLimits,
+) -> Callable[[TrioClientLoop], HttpTransport]:
+    """Return what makes a transport to an endpoint on a loop. Raises ``ValueError`` for its URL."""
+    address = HttpAddress.parse(url)
+    context = ssl_context if address.secure else None
+    if address.secure and context is None:
+        context = ssl.create_default_context()
+
+    async def open_stream() -> _Stream:
+        return await _open_stream(address, context, limits.write_timeout_ms / 1000)
+
+    return lambda loop: HttpTransport(
+        address,
+        loop=loop,
+        open_stream=open_stream,
+        headers=headers,
+        limits=limits,
+        connection_limits=connection_limits,
+    )
+
+
+def stdio_transports(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str] | None,
+    cwd: str | os.PathLike[str] | None,
+    stderr: Any,
+    limits: Limits,
+) -> Callable[[TrioClientLoop], StdioTransport]:
+    """Return what makes a transport to a server that it starts, on a loop."""
 
     async def spawn() -> _Process:
         return _Process(
@@ -76,23 +115,21 @@ async def connect_stdio(command: Sequence[str], **options: Unpack[StdioOptions])
                 list(command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=options.get("stderr"),
-                env=options.get("env"),
-                cwd=options.get("cwd"),
+                stderr=stderr,
+                env=env,
+                cwd=cwd,
             )
         )
 
-    def transport(loop: _Loop) -> StdioTransport:
-        return StdioTransport(loop, spawn, options.get("limits") or Limits())
-
-    async with _client_of(transport, settings, options) as client:
-        yield client
+    return lambda loop: StdioTransport(loop, spawn, limits)
 
 
 # -- running -------------------------------------------------------------------------------------------------
 
 
-class _Loop(TrioLoop):
+class TrioClientLoop(TrioLoop):
+    """The :class:`~mcp_tasks_adapters.client.loop.ClientLoop` in a nursery of the caller's."""
+
     async def within(self, seconds: float | None, run: Callable[[], Awaitable[object]]) -> bool:
         """Await ``run()`` for at most so long."""
         with trio.move_on_after(inf if seconds is None else seconds) as scope:
@@ -102,12 +139,12 @@ class _Loop(TrioLoop):
 
 @asynccontextmanager
 async def _client_of(
-    transport_on: Callable[[_Loop], Transport], settings: RequesterSettings, options: Options
+    transport_on: Callable[[TrioClientLoop], Transport], settings: RequesterSettings, options: Options
 ) -> AsyncIterator[Client]:
     """Run a client for the length of the block. An exception of the block stays as it is, in no group."""
     raised: BaseException | None = None
     async with trio.open_nursery() as nursery:
-        loop = _Loop(nursery, SteadyClock().now_ms)
+        loop = TrioClientLoop(nursery, SteadyClock().now_ms)
         try:
             async with _running(loop, transport_on, settings, options) as client:
                 yield client
@@ -122,8 +159,8 @@ async def _client_of(
 
 @asynccontextmanager
 async def _running(
-    loop: _Loop,
-    transport_on: Callable[[_Loop], Transport],
+    loop: TrioClientLoop,
+    transport_on: Callable[[TrioClientLoop], Transport],
     settings: RequesterSettings,
     options: Options,
 ) -> AsyncIterator[Client]:

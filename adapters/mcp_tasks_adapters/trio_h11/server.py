@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 import trio
 
 from mcp_tasks_adapters.clock import unix_ms
-from mcp_tasks_adapters.driver import LAST_WORDS_SECONDS, Driver, Store
+from mcp_tasks_adapters.driver import LAST_WORDS_SECONDS, Service, Store
 from mcp_tasks_adapters.http_connection import READ_BYTES, HttpConnection, busy_response
 from mcp_tasks_adapters.http_endpoint import HttpEndpoint, endpoint_policy, endpoint_url, most_connections
 from mcp_tasks_adapters.toolkit import Server
@@ -22,7 +22,7 @@ from mcp_tasks_adapters.trio_h11.loop import Alarm, open_driver, told_when_cance
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.wire.http import EndpointPolicy
 
-__all__ = ["HttpServer", "serve_http"]
+__all__ = ["HttpServer", "serve_endpoint", "serve_http"]
 
 logger = logging.getLogger("mcp_tasks_adapters")
 
@@ -50,19 +50,40 @@ async def serve_http(
     are being answered ``Limits.shutdown_grace_ms``. Then connections are closed and workers cancelled, and
     when this returns nothing of it is left. Raises ``OSError`` when it cannot listen.
     """
-    policy = endpoint_policy(
-        path, allowed_hosts, allowed_origins, sessions=server.serves_sessions, bound=host
+    await serve_endpoint(
+        open_driver(server, store),
+        policy=endpoint_policy(
+            path, allowed_hosts, allowed_origins, sessions=server.serves_sessions, bound=host
+        ),
+        limits=server.limits,
+        host=host,
+        port=port,
+        ready=ready,
+        task_status=task_status,
     )
+
+
+async def serve_endpoint(
+    opening: AbstractAsyncContextManager[Service],
+    *,
+    policy: EndpointPolicy,
+    limits: Limits,
+    host: str,
+    port: int,
+    ready: Callable[[str], None] | None,
+    task_status: trio.TaskStatus[str],
+) -> None:
+    """Serve what ``opening`` opens until cancelled, as :func:`serve_http` serves a server."""
     async with (
         _listening(host, port) as listeners,
         told_when_cancelled() as cancelled,
-        open_driver(server, store) as driver,
+        opening as driver,
         trio.open_nursery() as nursery,
     ):
-        http = HttpServer(driver, policy=policy, limits=server.limits)
+        http = HttpServer(driver, policy=policy, limits=limits)
         accepting = trio.CancelScope()
         nursery.start_soon(_accept, accepting, http, listeners, nursery)
-        url = endpoint_url(listeners[0].socket.getsockname(), path)
+        url = endpoint_url(listeners[0].socket.getsockname(), policy.path)
         if ready is not None:
             ready(url)
         task_status.started(url)
@@ -96,7 +117,7 @@ class HttpServer:
 
     def __init__(
         self,
-        driver: Driver,
+        driver: Service,
         *,
         policy: EndpointPolicy,
         limits: Limits,

@@ -1,0 +1,362 @@
+"""The synchronous heart of every running proxy: an engine, its store, its upstreams, on somebody's loop.
+
+As the driver of a server it feeds inputs to the engine and carries out the effects, does no I/O and never
+waits. A loop module gives it a :class:`~mcp_tasks_adapters.client.loop.ClientLoop` and the ways to its
+upstreams.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from itertools import count
+from secrets import token_bytes
+from typing import Any, Protocol
+
+from attrs import frozen
+
+from mcp_tasks_adapters.admission import Admission, Arrival
+from mcp_tasks_adapters.client.loop import ClientLoop
+from mcp_tasks_adapters.driver import Channel, Event, RequestFacts
+from mcp_tasks_adapters.proxy.callers import Caller
+from mcp_tasks_adapters.proxy.proxy import Proxy
+from mcp_tasks_adapters.proxy.storing import ProxyStore, ProxyStoreEffect, ProxyStoreFact, failed
+from mcp_tasks_adapters.toolkit.outcomes import describe
+from mcp_tasks_proto.effects import Reply, Send
+from mcp_tasks_proto.errors import ErrorObject, internal_error, invalid_request
+from mcp_tasks_proto.inputs import (
+    ExchangeClosed,
+    HttpHead,
+    MessageReceived,
+    ShutdownStarted,
+    StreamReady,
+    TimePassed,
+)
+from mcp_tasks_proto.proxy import (
+    RANDOM_BYTES,
+    DrawRandom,
+    DropTask,
+    LoadTask,
+    MessageAdmitted,
+    Note,
+    ProxyEngine,
+    ProxyInput,
+    Purge,
+    RandomDrawn,
+    SaveBinding,
+    SaveSnapshot,
+    SendUpstream,
+    StopUpstream,
+    UpstreamAnswered,
+    UpstreamFailed,
+    UpstreamNotified,
+)
+from mcp_tasks_proto.proxy.callers import SHUTTING_DOWN
+from mcp_tasks_proto.requester import NotificationReceived, RequestFailed, ResponseReceived, SendRequest
+from mcp_tasks_proto.wire.jsonrpc import Request, error_message, parse_message
+
+__all__ = ["FindTransport", "ProxyDriver", "UpstreamTransport"]
+
+_log = logging.getLogger("mcp_tasks_adapters")
+
+
+class UpstreamTransport(Protocol):
+    """The way to an upstream, under one authorization."""
+
+    def send(self, request: SendRequest, report: Callable[[Any], None], *, once: bool) -> None:
+        """Send a request; report what comes on its stream, and then how it was answered, or failed.
+
+        ``once``: whether it is never sent a second time. Never waits.
+        """
+
+    def stop(self, request: int) -> object:
+        """End a request, and report no more of it."""
+
+
+FindTransport = Callable[[str, str, bool], "UpstreamTransport | None"]
+"""From an upstream's name, an authorization's, and whether it is for a listen stream, to the way there."""
+
+
+@frozen
+class _Owed:
+    """An exchange whose reply is owed."""
+
+    channel: Channel
+    message: Any
+
+
+@frozen(kw_only=True)
+class _Door:
+    """What :class:`Admission` asks: the proxy has one function that says all of it."""
+
+    principal: Callable[[RequestFacts], Any] | None
+    enabled: None = None
+    limits: Any
+
+
+class ProxyDriver:
+    """Runs one proxy on one loop; everything here happens on the loop's thread."""
+
+    def __init__(
+        self, proxy: Proxy, *, store: ProxyStore, loop: ClientLoop, find_transport: FindTransport
+    ) -> None:
+        """Make an engine. ``store`` is open, and it and ``loop`` may be used at once."""
+        self._loop = loop
+        self._store = store
+        self._find_transport = find_transport
+        self._engine = ProxyEngine(settings=proxy.settings, codec=proxy.codec, node=store.node)
+        self._admission: Admission | None = None
+        if proxy.authenticate is not None:
+            self._admission = Admission(
+                _Door(principal=proxy.authenticate, limits=proxy.settings.limits),
+                loop,
+                admit=self.feed,
+                refuse=self._refuse,
+                named=_named,
+            )
+        self._exchanges = count(1)
+        self._owed: dict[Hashable, _Owed] = {}
+        self._in_flight: dict[int, tuple[UpstreamTransport, str]] = {}
+        """Requests to upstreams, with the method of each."""
+        self._unanswered = 0
+        self._landed: Event | None = None
+        self._inbox: deque[ProxyInput] = deque()
+        self._feeding = False
+        self._deadline: int | None = None
+        self._actions: dict[type, Callable[[Any], None]] = {
+            Reply: self._reply,
+            Send: self._send,
+            SendUpstream: self._send_upstream,
+            StopUpstream: self._stop_upstream,
+            DrawRandom: self._draw_random,
+            LoadTask: self._ask_store,
+            SaveBinding: self._ask_store,
+            SaveSnapshot: self._ask_store,
+            DropTask: self._tell_store,
+            Note: self._tell_store,
+            Purge: self._tell_store,
+        }
+        # Nothing is due yet, but the engine wants to look for what is past its time.
+        self.feed(TimePassed())
+
+    # -- for the loop module -------------------------------------------------------------------------------
+
+    @property
+    def asks_who_calls(self) -> bool:
+        """Whether there is an ``authenticate=`` function, which looks at requests."""
+        return self._admission is not None
+
+    def receive(
+        self,
+        message: Any,
+        channel: Channel,
+        *,
+        facts: RequestFacts | None,
+        connection: Hashable | None = None,
+        http: HttpHead | None = None,
+    ) -> int:
+        """Take in a parsed JSON value; return the exchange it opened. The reply may come before that."""
+        exchange = next(self._exchanges)
+        self._owed[exchange] = _Owed(channel, message)
+        received = MessageReceived(exchange=exchange, message=message, connection=connection, http=http)
+        if self._admission is None:
+            self.feed(received)
+        else:
+            self._admission.ask(received, facts)
+        return exchange
+
+    def receive_head(self, channel: Channel, *, facts: RequestFacts | None, http: HttpHead) -> int:
+        """Refuse a request without a message: a proxy has no sessions."""
+        refusal = error_message(None, invalid_request("sessions are not served here"))
+        channel.reply(refusal, 405, (("allow", "POST"),))
+        return next(self._exchanges)
+
+    def closed(self, exchange: int) -> None:
+        """The caller of this exchange is gone. Harmless after its reply."""
+        if self._owed.pop(exchange, None) is None:
+            return
+        if self._admission is None or not self._admission.cancel(exchange):
+            self.feed(ExchangeClosed(exchange))
+
+    def ready(self, exchange: int) -> None:
+        """What was sent on this exchange's stream has been written. Harmless after its reply."""
+        if exchange in self._owed:
+            self.feed(StreamReady(exchange))
+
+    def wake(self) -> None:
+        """The time asked for by ``Loop.wake_at`` has come."""
+        self._deadline = None
+        self.feed(TimePassed())
+
+    def shutdown(self) -> None:
+        """End the listen streams gracefully and refuse new requests."""
+        self.feed(ShutdownStarted())
+
+    def stop_calls(self) -> None:
+        """Tell whoever still waits that the proxy stops: the end of the time that :meth:`shutdown` leaves."""
+        for exchange, owed in list(self._owed.items()):
+            if self._owed.pop(exchange, None) is None:
+                continue
+            request = parse_message(owed.message)
+            request_id = request.id if isinstance(request, Request) else None
+            owed.channel.reply(error_message(request_id, SHUTTING_DOWN), 503)
+            if self._admission is None or not self._admission.cancel(exchange):
+                self.feed(ExchangeClosed(exchange))
+
+    async def settled(self) -> None:
+        """Return once the store owes no answer, and cancellations have reached their upstreams.
+
+        For the end; how long that may take is for the caller to bound.
+        """
+        while self._unanswered or any(method == "tasks/cancel" for _, method in self._in_flight.values()):
+            self._landed = self._loop.event()
+            await self._landed.wait()
+
+    def close(self) -> None:
+        """Give up what is in flight, and take in nothing any more."""
+        self._feeding = True
+        self._inbox.clear()
+        for request, (transport, _) in list(self._in_flight.items()):
+            transport.stop(request)
+        self._in_flight.clear()
+
+    # -- the engine ----------------------------------------------------------------------------------------
+
+    def feed(self, fact: Any) -> None:
+        """Hand a fact to the engine, now or when it is done with those before, and do what it says."""
+        self._inbox.append(fact)
+        if self._feeding:
+            return
+        self._feeding = True
+        try:
+            while self._inbox:
+                self._step(self._inbox.popleft())
+        finally:
+            self._feeding = False
+
+    def _step(self, fact: ProxyInput) -> None:
+        try:
+            step = self._engine.handle(fact, now=self._loop.now_ms())
+        except Exception as error:
+            self._contain(fact, error)
+            return
+        for effect in step.effects:
+            self._actions[type(effect)](effect)
+        if step.deadline != self._deadline:
+            self._deadline = step.deadline
+            self._loop.wake_at(step.deadline)
+
+    def _contain(self, fact: ProxyInput, error: Exception) -> None:
+        """The engine did not take ``fact``, which is an error of this package: nobody shall wait in vain."""
+        _log.error("the engine did not take %s: %s", type(fact).__name__, describe(error))
+        if isinstance(fact, MessageReceived):
+            unhandled = internal_error("the request could not be handled")
+            self._refuse(fact, unhandled, unhandled.http_status)
+            self.feed(ExchangeClosed(fact.exchange))
+
+    # -- to callers ----------------------------------------------------------------------------------------
+
+    def _reply(self, reply: Reply) -> None:
+        owed = self._owed.pop(reply.exchange, None)
+        if owed is not None:
+            owed.channel.reply(reply.message, reply.http_status)
+
+    def _send(self, send: Send) -> None:
+        owed = self._owed.get(send.exchange)
+        if owed is not None:
+            owed.channel.send(send.message)
+
+    def _refuse(
+        self,
+        received: Arrival,
+        error: ErrorObject,
+        http_status: int,
+        headers: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """Answer a message that the engine has not seen, or could not handle."""
+        owed = self._owed.pop(received.exchange, None)
+        if owed is not None:
+            request = parse_message(owed.message)
+            request_id = request.id if isinstance(request, Request) else None
+            owed.channel.reply(error_message(request_id, error), http_status, headers)
+
+    # -- to upstreams --------------------------------------------------------------------------------------
+
+    def _send_upstream(self, send: SendUpstream) -> None:
+        name = send.request
+        transport = self._find_transport(send.upstream, send.authorization, send.streams)
+        if transport is None:  # the configuration names an authorization that the upstream does not have
+            _log.error("there is no authorization of that name for an upstream")
+            self.feed(UpstreamFailed(name, sent=False))
+            return
+        self._in_flight[name] = transport, send.message["method"]
+        request = SendRequest(
+            request=name, message=send.message, parameters=send.parameters, streams=send.streams
+        )
+        transport.send(request, self._heard, once=send.task_path)
+
+    def _stop_upstream(self, stop: StopUpstream) -> None:
+        found = self._in_flight.pop(stop.request, None)
+        if found is not None:
+            found[0].stop(stop.request)
+            self._note_landing()
+
+    def _heard(self, fact: Any) -> None:
+        match fact:
+            case NotificationReceived(request=request, message=message):
+                self.feed(UpstreamNotified(request, message))
+            case ResponseReceived(request=request, message=message, http=http):
+                self._in_flight.pop(request, None)
+                status = None if http is None else http.status
+                self.feed(UpstreamAnswered(request=request, message=message, http_status=status))
+                self._note_landing()
+            case RequestFailed(request=request, sent=sent):
+                self._in_flight.pop(request, None)
+                self.feed(UpstreamFailed(request, sent=sent))
+                self._note_landing()
+
+    # -- to the store, and to the source of randomness -----------------------------------------------------
+
+    def _draw_random(self, draw: DrawRandom) -> None:
+        self.feed(RandomDrawn(draw.token, token_bytes(RANDOM_BYTES)))
+
+    def _ask_store(self, effect: ProxyStoreEffect) -> None:
+        self._unanswered += 1
+        self._submit(effect, self._answered)
+
+    def _tell_store(self, effect: ProxyStoreEffect) -> None:
+        self._submit(effect, self.feed)
+
+    def _submit(self, effect: ProxyStoreEffect, answer: Callable[[ProxyStoreFact], None]) -> None:
+        try:
+            self._store.submit(effect, answer)
+        except Exception as error:
+            _log.error("the store raised on %s: %s", type(effect).__name__, describe(error))
+            fact = failed(effect)
+            if fact is not None:
+                answer(fact)
+
+    def _answered(self, fact: ProxyStoreFact) -> None:
+        self._unanswered -= 1
+        self.feed(fact)
+        self._note_landing()
+
+    def _note_landing(self) -> None:
+        if self._landed is not None:
+            self._landed.set()
+
+
+def _named(received: Arrival, caller: Any, _: Any) -> Arrival:
+    """Return a message with its caller. Raises ``TypeError`` where there is none."""
+    if not isinstance(caller, Caller):
+        raise TypeError("authenticate= returns a Caller")
+    assert isinstance(received, MessageReceived)  # requests without a message are refused before
+    return MessageAdmitted(
+        exchange=received.exchange,
+        message=received.message,
+        connection=received.connection,
+        http=received.http,
+        principal=caller.principal,
+        access=caller.access,
+    )

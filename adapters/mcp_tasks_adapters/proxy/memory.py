@@ -1,0 +1,111 @@
+"""A proxy's store in memory: for tests, and where nothing has to outlive the process."""
+
+from __future__ import annotations
+
+from attrs import define, evolve, field
+
+from mcp_tasks_adapters.proxy.storing import LEDGER_FACTOR, Answer, ProxyStoreEffect, ProxyStoreFact
+from mcp_tasks_adapters.storing import LoopThread
+from mcp_tasks_proto.history import Observation, TaskEntry, observe
+from mcp_tasks_proto.inputs import Saved, SaveFailed, SaveRefused
+from mcp_tasks_proto.proxy import (
+    Binding,
+    DropTask,
+    LoadTask,
+    Note,
+    Purge,
+    SaveBinding,
+    SaveSnapshot,
+    Snapshot,
+    SnapshotKept,
+    TaskLoaded,
+    first_of,
+)
+
+__all__ = ["MemoryProxyStore"]
+
+
+@define(eq=False)
+class MemoryProxyStore:
+    """A :class:`~mcp_tasks_adapters.proxy.storing.ProxyStore` that answers at once."""
+
+    node: None = field(init=False, default=None)
+    _bindings: dict[str, Binding | None] = field(init=False, factory=dict)
+    """``None``: the handle carries it."""
+    _owned: dict[str | None, int] = field(init=False, factory=dict)
+    _snapshots: dict[str, Snapshot] = field(init=False, factory=dict)
+    _entries: dict[str, TaskEntry] = field(init=False, factory=dict)
+    _owners: dict[str, str | None] = field(init=False, factory=dict)
+
+    async def open(self, loop: LoopThread) -> None:
+        """There is nothing to open."""
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+    def submit(self, effect: ProxyStoreEffect, answer: Answer) -> None:
+        """Carry out ``effect``, and answer before this returns."""
+        match effect:
+            case LoadTask(handle=handle, token=token):
+                answer(TaskLoaded(token, self._bindings.get(handle), self._snapshots.get(handle)))
+            case SaveBinding():
+                answer(self._bind(effect))
+            case SaveSnapshot():
+                answer(self._keep(effect))
+            case DropTask(handle=handle):
+                self._unbind(handle)
+                self._entries.pop(handle, None)
+            case Note(handle=handle, observation=observation):
+                self._observe(handle, observation)
+            case Purge():
+                self._purge(effect)
+
+    def _bind(self, effect: SaveBinding) -> ProxyStoreFact:
+        handle, owner, quota = effect.entry.handle, effect.entry.owner, effect.quota
+        if len(self._bindings) >= quota.tasks or len(self._entries) >= quota.tasks * LEDGER_FACTOR:
+            return SaveRefused(effect.token, "tasks")
+        if self._owned.get(owner, 0) >= quota.tasks_per_principal:
+            return SaveRefused(effect.token, "tasks_per_principal")
+        if handle in self._bindings or handle in self._entries:
+            return SaveFailed(effect.token)
+        self._bindings[handle] = effect.binding
+        self._owners[handle] = owner
+        self._owned[owner] = self._owned.get(owner, 0) + 1
+        self._entries[handle] = effect.entry
+        return Saved(effect.token)
+
+    def _unbind(self, handle: str) -> None:
+        if handle not in self._bindings:
+            return
+        del self._bindings[handle]
+        owner = self._owners.pop(handle)
+        self._owned[owner] -= 1
+        if not self._owned[owner]:
+            del self._owned[owner]
+
+    def _keep(self, effect: SaveSnapshot) -> ProxyStoreFact:
+        handle = effect.snapshot.handle
+        kept = first_of(self._snapshots.get(handle), effect.snapshot)
+        self._snapshots[handle] = kept
+        self._observe(handle, evolve(effect.observation, status=kept.status))
+        return SnapshotKept(effect.token, kept)
+
+    def _observe(self, handle: str, observation: Observation) -> None:
+        entry = self._entries.get(handle)
+        if entry is not None:
+            self._entries[handle] = observe(entry, observation)
+
+    def _purge(self, purge: Purge) -> None:
+        for handle, snapshot in list(self._snapshots.items()):
+            if snapshot.stored_at_ms < purge.payloads_before_ms:
+                del self._snapshots[handle]
+        for handle, entry in list(self._entries.items()):
+            if entry.created_at_ms < purge.metadata_before_ms:
+                del self._entries[handle]
+        for handle, binding in list(self._bindings.items()):
+            if binding is None:
+                over = handle not in self._entries
+            else:
+                over = binding.expires_at_ms <= purge.now_ms and handle not in self._snapshots
+            if over:
+                self._unbind(handle)

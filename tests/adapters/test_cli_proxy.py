@@ -1,0 +1,159 @@
+"""``mcp-tasks proxy``, as somebody at a terminal has it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+from mcp_tasks_adapters.cli.proxy import choose_proxy_store, make_proxy
+from mcp_tasks_adapters.cli.serve import ServeError
+from mcp_tasks_adapters.proxy import HttpUpstream, MemoryProxyStore, SqliteProxyStore
+from mcp_tasks_adapters.storing import StoreError
+
+from mcp_tasks_proto.vocabulary import MODERN_VERSION
+from mcp_tasks_proto.wire.http import request_headers
+from tests.adapters.test_cli import MCP_TASKS, PATIENCE_S, Served, request
+
+both_loops = pytest.mark.parametrize("loop", ["trio", "asyncio"])
+
+FARM = """
+from mcp_tasks_adapters.toolkit import Server, elicit, text
+
+server = Server("farm")
+
+@server.tool()
+async def publish(call):
+    async def run(task):
+        await task.request_input({"sure": elicit(message="Sure?")})
+        return text("Published.")
+    return call.task(run)
+"""
+KEY = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+TOKEN = "a-token-of-alices-0123"
+
+
+@contextmanager
+def running(*command: str) -> Iterator[Served]:
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("MCP_TASKS_")}
+    with subprocess.Popen([*MCP_TASKS, *command], stderr=subprocess.PIPE, text=True, env=ours) as process:
+        try:
+            assert process.stderr is not None
+            said = process.stderr.readline()
+            assert said.startswith("listening on http://"), said + process.stderr.read()
+            yield Served(process, said.removeprefix("listening on ").strip())
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def farm(tmp_path: Path) -> Iterator[Served]:
+    path = tmp_path / "farm.py"
+    path.write_text(FARM, encoding="utf-8")
+    with running("serve", f"{path}:server", "--store", "memory:") as served:
+        yield served
+
+
+def until(served: Served, task_id: str, status: str) -> dict[str, Any]:
+    patience = monotonic() + PATIENCE_S
+    while monotonic() < patience:
+        view: dict[str, Any] = served.ask("tasks/get", {"taskId": task_id})["result"]
+        if view["status"] == status:
+            return view
+        sleep(0.02)
+    raise AssertionError(f"it is {view['status']}")
+
+
+def said_by(*command: str) -> tuple[int, str]:
+    ended = subprocess.run([*MCP_TASKS, *command], capture_output=True, text=True, timeout=PATIENCE_S)
+    return ended.returncode, ended.stderr
+
+
+@both_loops
+def test_prx6_a_proxy_is_killed_and_its_handles_go_on(loop: str, farm: Served, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(KEY)
+    options = ("--loop", loop, "--store", f"sqlite:{tmp_path / 'proxy.db'}")
+    command = ("proxy", "--upstream", farm.url, *options, "--store-key-file", str(tmp_path / "key"))
+    with running(*command) as proxy:
+        task_id = proxy.ask("tools/call", {"name": "publish", "arguments": {}})["result"]["taskId"]
+        until(proxy, task_id, "input_required")
+        proxy.process.kill()
+    with running(*command) as proxy:
+        (asked,) = until(proxy, task_id, "input_required")["inputRequests"]
+        answers = {asked: {"action": "accept", "content": {}}}
+        proxy.ask("tasks/update", {"taskId": task_id, "inputResponses": answers})
+        view = until(proxy, task_id, "completed")
+        assert view["result"]["content"][0]["text"] == "Published."
+        assert proxy.end(signal.SIGTERM) == (0, "")
+
+
+@both_loops
+def test_prx7_those_in_the_file_are_let_in(loop: str, farm: Served, tmp_path: Path) -> None:
+    callers = tmp_path / "callers.toml"
+    callers.write_text(f'[[caller]]\nprincipal = "alice"\ntoken = "{TOKEN}"\n')
+    command = ("proxy", "--upstream", farm.url, "--loop", loop, "--store", "memory:")
+    with running(*command, "--callers", str(callers)) as proxy:
+        message = request("tools/list", {})
+        headers = dict(request_headers("tools/list", message["params"], MODERN_VERSION))
+        for more, status in (({}, 401), ({"Authorization": f"Bearer {TOKEN}"}, 200)):
+            connection = HTTPConnection(proxy.host, proxy.port, timeout=PATIENCE_S)
+            connection.request("POST", proxy.path, json.dumps(message), {**headers, **more})
+            response = connection.getresponse()
+            assert response.status == status
+            connection.close()
+        assert proxy.end(signal.SIGINT) == (0, "")
+
+
+def test_prx15_tools_of_several_upstreams_have_their_names(farm: Served) -> None:
+    with running("proxy", "--upstream", f"one={farm.url}", "--upstream", f"two={farm.url}") as proxy:
+        listed = proxy.ask("tools/list", {})["result"]["tools"]
+        assert [tool["name"] for tool in listed] == ["one__publish", "two__publish"]
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ([], "Missing option '--upstream'"),
+        (["--upstream", "http://a.example/", "--upstream", "b=http://b.example/"], "each needs a name"),
+        (["--upstream", "ftp://a.example/"], "an endpoint is an http:// or https:// URL"),
+        (["--upstream", "a__b=http://a.example/"], "an upstream's name"),
+        (["--upstream", "a=http://a.example/", "--upstream", "a=http://b.example/"], "the same name"),
+        (["--upstream", "http://a.example/", "--store", "postgres:x"], "sqlite:FILE or memory:"),
+        (["--upstream", "http://a.example/", "--callers", "none.toml"], "none.toml cannot be read"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_named(command: list[str], complaint: str) -> None:
+    code, said = said_by("proxy", *command)
+    assert code != 0
+    assert complaint in said
+
+
+@pytest.mark.parametrize("name", ["upstream", "a"])
+def test_an_address_may_have_an_equals_sign(name: str) -> None:
+    url = "http://a.example/mcp?tenant=1"
+    upstream = make_proxy([url if name == "upstream" else f"{name}={url}"], None).upstreams[name]
+    assert upstream == HttpUpstream(name=name, url=url)
+
+
+def test_prx15_names_are_checked_before_anything_is_served() -> None:
+    with pytest.raises(ServeError, match=r"--upstream =http://a\.example/: an upstream's name"):
+        make_proxy(["=http://a.example/"], None)
+
+
+def test_sec2_a_file_takes_a_key(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="which takes a key"):
+        choose_proxy_store(f"sqlite:{tmp_path / 'proxy.db'}", None, {})
+    keyed = choose_proxy_store(f"sqlite:{tmp_path / 'proxy.db'}", None, {"MCP_TASKS_STORE_KEYS": KEY})
+    assert isinstance(keyed.store, SqliteProxyStore)
+    chosen, default = choose_proxy_store("memory:", None, {}), choose_proxy_store(None, None, {})
+    assert isinstance(chosen.store, MemoryProxyStore)
+    assert isinstance(default.store, MemoryProxyStore)
+    assert (chosen.notice, default.notice) == (None, "keeping handles in memory only; see --store")

@@ -1,0 +1,298 @@
+"""What a proxy keeps: the same in memory and in a file, where it is sealed and outlives the process."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp_tasks_adapters.proxy import MemoryProxyStore, SqliteProxyStore
+from mcp_tasks_adapters.proxy.storing import LEDGER_FACTOR
+from mcp_tasks_adapters.stores.sealing import RecordKeys
+from mcp_tasks_adapters.storing import StoreError
+
+from mcp_tasks_proto.history import Observation
+from mcp_tasks_proto.inputs import LoadFailed, Saved, SaveFailed, SaveRefused, WorkLost
+from mcp_tasks_proto.lifecycle import Status
+from mcp_tasks_proto.proxy import (
+    DropTask,
+    LoadTask,
+    Note,
+    Purge,
+    SaveSnapshot,
+    SnapshotKept,
+    TaskLoaded,
+    TaskQuota,
+)
+from tests.adapters.proxy_harness import NOW, ask, binding, save, snapshot, tell
+from tests.adapters.store_harness import Bench
+
+KEYS = RecordKeys([bytes(32)])
+OTHER_KEYS = RecordKeys([b"\1" * 32])
+LOAD = LoadTask("h1", "load")
+SEEN = Observation(status=Status.COMPLETED, at_ms=NOW + 1)
+NOTHING = TaskLoaded("load", None, None)
+
+
+def purge(now_ms: int = NOW, payloads: int = 0, metadata: int = 0) -> Purge:
+    return Purge(now_ms=now_ms, payloads_before_ms=payloads, metadata_before_ms=metadata)
+
+
+def sqlite(folder: Path, keys: RecordKeys = KEYS) -> SqliteProxyStore:
+    return SqliteProxyStore(folder / "proxy.db", keys=keys)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(MemoryProxyStore() if request.param == "memory" else sqlite(tmp_path))
+    bench.open()
+    yield bench
+    bench.close()
+
+
+@pytest.fixture
+def on_disk(tmp_path: Path) -> Iterator[Callable[[], Bench]]:
+    """Open the same file again and again, one after the other."""
+    benches: list[Bench] = []
+
+    def reopened() -> Bench:
+        if benches:
+            benches.pop().close()
+        benches.append(Bench(sqlite(tmp_path)))
+        benches[0].open()
+        return benches[0]
+
+    yield reopened
+    benches.pop().close()
+
+
+# -- in memory and in a file -----------------------------------------------------------------------------
+
+
+def test_prx6_a_binding_is_there_once_it_is_saved(bench: Bench) -> None:
+    assert ask(bench, LOAD, save(), LOAD) == [NOTHING, Saved("save"), TaskLoaded("load", binding(), None)]
+
+
+def test_prx6_a_handle_is_given_out_once(bench: Bench) -> None:
+    assert ask(bench, save(), save(tool="other"), LOAD) == [
+        Saved("save"),
+        SaveFailed("save"),
+        TaskLoaded("load", binding(), None),
+    ]
+
+
+def test_prx5_a_handle_that_carries_its_binding_has_an_entry_only(bench: Bench) -> None:
+    assert ask(bench, save(stored=False), LOAD, save(stored=False)) == [
+        Saved("save"),
+        NOTHING,
+        SaveFailed("save"),
+    ]
+
+
+def test_lim3_quotas_are_of_all_and_of_each(bench: Bench) -> None:
+    quota = TaskQuota(tasks=3, tasks_per_principal=2)
+    effects = [save(f"h{number}", quota=quota) for number in range(3)]
+    others = [save(f"o{number}", quota=quota, owner="bob") for number in range(2)]
+    assert ask(bench, *effects, *others) == [
+        Saved("save"),
+        Saved("save"),
+        SaveRefused("save", "tasks_per_principal"),
+        Saved("save"),
+        SaveRefused("save", "tasks"),
+    ]
+    tell(bench, DropTask("h0"))
+    assert ask(bench, save("h9", quota=quota)) == [Saved("save")]
+
+
+def test_lim3_the_ledger_that_outlives_bindings_has_a_bound_too(bench: Bench) -> None:
+    quota = TaskQuota(tasks=1, tasks_per_principal=1)
+    for number in range(LEDGER_FACTOR):
+        assert ask(bench, save(f"h{number}", quota=quota)) == [Saved("save")]
+        tell(bench, purge(now_ms=NOW + 5000))
+    assert ask(bench, save("one more", quota=quota)) == [SaveRefused("save", "tasks")]
+    tell(bench, purge(metadata=NOW + 1))
+    assert ask(bench, save("one more", quota=quota)) == [Saved("save")]
+
+
+def test_prx6_what_nobody_was_given_is_dropped(bench: Bench) -> None:
+    ask(bench, save())
+    tell(bench, DropTask("h1"), DropTask("unknown"))
+    assert ask(bench, LOAD, save()) == [NOTHING, Saved("save")]
+
+
+def test_prx13_the_first_end_stands(bench: Bench) -> None:
+    first, second = snapshot(text="first"), snapshot(text="second")
+    assert ask(bench, save(), SaveSnapshot(first, SEEN, "one"), SaveSnapshot(second, SEEN, "two"), LOAD) == [
+        Saved("save"),
+        SnapshotKept("one", first),
+        SnapshotKept("two", first),
+        TaskLoaded("load", binding(), first),
+    ]
+
+
+def test_his4_payloads_go_when_their_time_is_over(bench: Bench) -> None:
+    ask(bench, save(), SaveSnapshot(snapshot(), SEEN, "keep"))
+    tell(bench, purge(payloads=NOW))
+    assert ask(bench, LOAD) == [TaskLoaded("load", binding(), snapshot())]
+    tell(bench, purge(payloads=NOW + 1))
+    assert ask(bench, LOAD) == [TaskLoaded("load", binding(), None)]
+
+
+def test_prx13_a_binding_lives_as_long_as_the_end_that_is_kept(bench: Bench) -> None:
+    ask(bench, save(), SaveSnapshot(snapshot(), SEEN, "keep"), save("h2"))
+    tell(bench, purge(now_ms=NOW + 5000))
+    assert ask(bench, LOAD, LoadTask("h2", "load")) == [TaskLoaded("load", binding(), snapshot()), NOTHING]
+    tell(bench, purge(now_ms=NOW + 5000, payloads=NOW + 1))
+    assert ask(bench, LOAD) == [NOTHING]
+
+
+def test_prx5_what_counts_a_carried_binding_goes_with_its_entry(bench: Bench) -> None:
+    quota = TaskQuota(tasks=1, tasks_per_principal=1)
+    ask(bench, save(stored=False, quota=quota))
+    tell(bench, purge(now_ms=NOW + 100_000_000))
+    assert ask(bench, save("h2", quota=quota)) == [SaveRefused("save", "tasks")]
+    tell(bench, purge(metadata=NOW + 1))
+    assert ask(bench, save("h2", quota=quota)) == [Saved("save")]
+
+
+def test_his1_what_is_not_in_the_ledger_is_not_noted(bench: Bench) -> None:
+    tell(bench, Note("h1", SEEN))
+    assert ask(bench, SaveSnapshot(snapshot(), SEEN, "keep"), LOAD) == [
+        SnapshotKept("keep", snapshot()),
+        TaskLoaded("load", None, snapshot()),
+    ]
+
+
+# -- in a file -------------------------------------------------------------------------------------------
+
+
+def test_prx6_what_was_saved_is_there_after_a_restart(on_disk: Callable[[], Bench]) -> None:
+    ask(on_disk(), save(), SaveSnapshot(snapshot(), SEEN, "keep"))
+    assert ask(on_disk(), LOAD) == [TaskLoaded("load", binding(), snapshot())]
+
+
+def test_his1_the_ledger_notes_status_and_polls(tmp_path: Path) -> None:
+    bench = Bench(sqlite(tmp_path))
+    bench.open()
+    ask(bench, save())
+    tell(bench, *[Note("h1", Observation(status=Status.INPUT_REQUIRED, at_ms=NOW, polled=True))] * 2)
+    ask(bench, SaveSnapshot(snapshot(), SEEN, "keep"))
+    bench.close()
+    with closing(sqlite3.connect(tmp_path / "proxy.db")) as file:
+        (kept,) = file.execute("SELECT entry FROM entries").fetchone()
+    assert '"status": "completed"' in kept
+    assert '"polls": 2' in kept
+    assert kept.count('"kind"') == 3
+
+
+def test_sec2_bindings_and_ends_are_sealed(tmp_path: Path) -> None:
+    bench = Bench(sqlite(tmp_path))
+    bench.open()
+    ask(bench, save(), SaveSnapshot(snapshot(), SEEN, "keep"))
+    bench.close()
+    contents = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"h1" in contents
+    assert b"canary" not in contents
+
+
+def test_sec2_what_was_sealed_for_one_handle_is_nothing_for_another(tmp_path: Path) -> None:
+    bench = Bench(sqlite(tmp_path))
+    bench.open()
+    ask(bench, save(), save("h2"))
+    bench.close()
+    with closing(sqlite3.connect(tmp_path / "proxy.db")) as file:
+        file.execute(
+            "UPDATE bindings SET binding = (SELECT binding FROM bindings WHERE handle = 'h2') "
+            "WHERE handle = 'h1'"
+        )
+        file.commit()
+    bench.open()
+    assert ask(bench, LOAD) == [LoadFailed("load")]
+    bench.close()
+
+
+def test_prx16_promoted_calls_of_a_node_that_is_gone_are_told(on_disk: Callable[[], Bench]) -> None:
+    bench = on_disk()
+    node = bench.store.node
+    assert node
+    own = {"upstream_task_id": None, "node": node}
+    ask(bench, save(**own), save("h2", **own), save("h3"), SaveSnapshot(snapshot("h2"), SEEN, "keep"))
+    told = tell(bench, purge())
+    ask(bench, LOAD)
+    assert not told
+    bench = on_disk()
+    assert bench.store.node != node
+    told = tell(bench, purge())
+    ask(bench, LOAD)
+    assert told == [WorkLost("h1", node)]
+
+
+def test_a_store_that_fails_says_so(tmp_path: Path) -> None:
+    bench = Bench(sqlite(tmp_path))
+    bench.open()
+    bench.store._session._connection.execute("DROP TABLE bindings")
+    tell(bench, DropTask("h1"))
+    assert ask(bench, LOAD, save(), SaveSnapshot(snapshot(), SEEN, "keep")) == [
+        LoadFailed("load"),
+        SaveFailed("save"),
+        SaveFailed("keep"),
+    ]
+    bench.close()
+
+
+def refusal(store: Any) -> str:
+    with pytest.raises(StoreError) as refused:
+        Bench(store).open()
+    return str(refused.value)
+
+
+def test_a_file_is_one_proxys_at_a_time(tmp_path: Path) -> None:
+    bench = Bench(sqlite(tmp_path))
+    bench.open()
+    assert "another proxy has it open" in refusal(sqlite(tmp_path))
+    assert "open already" in refusal(bench.store)
+    bench.close()
+    bench.open()
+    bench.close()
+
+
+def test_sec2_other_keys_open_nothing(tmp_path: Path) -> None:
+    bench = Bench(sqlite(tmp_path))
+    bench.open()
+    bench.close()
+    assert "other keys" in refusal(sqlite(tmp_path, OTHER_KEYS))
+    rotated = Bench(sqlite(tmp_path, RecordKeys([b"\1" * 32, bytes(32)])))
+    rotated.open()
+    rotated.close()
+    assert "other keys" in refusal(sqlite(tmp_path))
+
+
+def test_another_programs_file_is_left_alone(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "proxy.db")) as file:
+        file.execute("CREATE TABLE things (thing)")
+    assert "another program" in refusal(sqlite(tmp_path))
+
+
+def test_a_later_versions_file_is_left_alone(tmp_path: Path) -> None:
+    bench = Bench(sqlite(tmp_path))
+    bench.open()
+    bench.close()
+    with closing(sqlite3.connect(tmp_path / "proxy.db")) as file:
+        file.execute("PRAGMA user_version = 99")
+    assert "later version" in refusal(sqlite(tmp_path))
+
+
+def test_what_is_no_database_is_said_to_be_none(tmp_path: Path) -> None:
+    (tmp_path / "proxy.db").write_bytes(b"not a database, by any means" * 100)
+    assert "cannot be used" in refusal(sqlite(tmp_path))
+    assert "cannot be used" in refusal(SqliteProxyStore(tmp_path / "no" / "folder.db", keys=KEYS))
+
+
+def test_a_store_that_is_not_open_refuses(tmp_path: Path) -> None:
+    store = sqlite(tmp_path)
+    assert store.node is None
+    with pytest.raises(StoreError, match="is not open"):
+        store.submit(LOAD, lambda _: None)
