@@ -241,7 +241,8 @@ class _Connection:
         if self._flushing:
             return
         self._flushing = True
-        while data := self._http.take_output(trio.current_time()):
+        while self._http.has_output:
+            data = self._http.take_output(trio.current_time())
             self._alarm.move(self._http.deadline)
             await self._stream.send_all(data)
             self._http.written(trio.current_time())
