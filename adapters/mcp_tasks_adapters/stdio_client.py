@@ -222,6 +222,13 @@ def _nobody(_: Unasked) -> None:
 # -- the process ---------------------------------------------------------------------------------------------
 
 
+STEADY_MS: Final = 10_000
+"""A server that lived so long is started again at once."""
+FIRST_PAUSE_MS: Final = 250
+LAST_PAUSE_MS: Final = 30_000
+"""One that did not, from the second time on, after the first, then ever longer, up to the last."""
+
+
 @define(eq=False)
 class StdioTransport:
     """The way to a server on stdio. ``spawn`` starts its process, and raises ``OSError`` where it cannot."""
@@ -237,6 +244,9 @@ class StdioTransport:
     _writer: Errand[None] | None = field(init=False, default=None)
     _unasked: Callable[[Any], None] = field(init=False, default=_nobody)
     _to_write: Event = field(init=False)
+    _began_ms: int = field(init=False, default=0)
+    _short_lives: int = field(init=False, default=0)
+    """How many one after the other."""
 
     def __attrs_post_init__(self) -> None:
         self._dialogue = StdioDialogue(self._limits)
@@ -307,10 +317,12 @@ class StdioTransport:
         """Talk with a server until it ends, or cannot be started."""
         try:
             if self._process is None:
+                await self._pause()
                 self._process = await self._spawn()
         except OSError as error:
             self._tell(self._dialogue.refuse(f"the server cannot be started: {error}"))
             return
+        self._began_ms = self._loop.now_ms()
         self._writer = Errand(self._loop, self._write, lambda _: None)
         try:
             await self._read(self._process)
@@ -322,9 +334,17 @@ class StdioTransport:
             self._writer.cancel()
         code = await self._end(self._process)
         self._process = None
+        lived_ms = self._loop.now_ms() - self._began_ms
+        self._short_lives = 0 if lived_ms >= STEADY_MS else self._short_lives + 1
         lost = self._dialogue.lost(f"the server ended (exit code {code})")
         self._unasked(ConnectionLost())
         self._tell(lost)
+
+    async def _pause(self) -> None:
+        """Wait before a server is started that ends again and again (LIM.3)."""
+        if self._short_lives > 1:
+            pause_ms = min(FIRST_PAUSE_MS << min(self._short_lives - 2, 16), LAST_PAUSE_MS)
+            await self._loop.within(pause_ms / 1000, self._loop.event().wait)
 
     def _life_ended(self, _: None) -> None:
         self._life_over.set()

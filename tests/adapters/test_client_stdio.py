@@ -235,6 +235,31 @@ def test_a_server_that_dies_is_started_again_for_the_next_request(loop: str, tmp
     against(loop, program(tmp_path, OURS), scenario, limits=Limits())
 
 
+def test_lim3_a_server_that_ends_again_and_again_is_started_ever_less_often(
+    loop: str, tmp_path: Path
+) -> None:
+    """It answers one request each time; its task asks to be polled every millisecond."""
+    starts = tmp_path / "starts"
+    answers_once = f"""
+with open({str(starts)!r}, "a") as file:
+    file.write("x")
+request = read()
+task = {{"taskId": "task-0123456789abcdefghij", "status": "working", "createdAt": "2026-01-01T00:00:00Z",
+    "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttlMs": None, "pollIntervalMs": 1}}
+if request["method"] == "tools/call":
+    task["resultType"] = "task"
+result(request, **task)
+"""
+
+    async def scenario(on: Any, client: Any) -> None:
+        call = await client.call_tool("t")
+        with pytest.raises(TimeoutError):
+            await call.settle(timeout=2)
+
+    against(loop, script(tmp_path, answers_once), scenario)
+    assert 3 <= len(starts.read_text()) <= 7
+
+
 def test_a_server_that_is_killed_while_nothing_is_asked(loop: str, tmp_path: Path) -> None:
     async def scenario(on: Any, client: Any) -> None:
         pid = int(texts((await client.call_tool("pid")).outcome.result)[0])
