@@ -544,8 +544,10 @@ class ServerEngine:
             else:
                 self._out.append(RejectReport(operation.report, decision.rejection))
         if decision.resumes and decision.after is not None:
-            if self._tasks.work_resumed(decision.after):
+            if self._tasks.work_started(decision.after):
                 self._out.append(resumed_work(decision.after))
+                # An answer or a wish to cancel may have come since the save, and concerned nobody here.
+                self._tasks.begin(Refresh(task_id=operation.task_id))
         elif isinstance(operation, Refresh) and decision.found is not None:
             self._tasks.news(decision.found)
         if operation.exchange is None:

@@ -47,7 +47,6 @@ from mcp_tasks_proto.server.operations import (
     EndWork,
     LoseWork,
     Operation,
-    Refresh,
     Remove,
 )
 from mcp_tasks_proto.server.sweeping import Sweeping
@@ -311,14 +310,6 @@ class Tasks:
         if worker is not None and worker.record.resumptions > record.resumptions:
             return False
         self._workers[record.task_id] = _Worker(record)
-        return True
-
-    def work_resumed(self, record: TaskRecord) -> bool:
-        """Another run of the task's work is being started here; return whether it still is to be."""
-        if not self.work_started(record):
-            return False
-        # An answer or a wish to cancel may have come between the save and now, and concerned nobody here.
-        self.begin(Refresh(task_id=record.task_id))
         return True
 
     def news(self, record: TaskRecord) -> None:

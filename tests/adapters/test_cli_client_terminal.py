@@ -235,9 +235,9 @@ def test_takes_over_a_task_by_its_id(url: str) -> None:
         terminal.press("\x03")
         terminal.expect("mcp-tasks resume ")
         _, shown = terminal.end()
-    command = re.search(r"mcp-tasks resume (\S+) (\S+)", terminal.text)
+    command = re.search(r"mcp-tasks resume (?:-- )?(\S+) (\S+)", terminal.text)
     assert command is not None
-    with Terminal("resume", *command.groups()) as terminal:
+    with Terminal("resume", "--", *command.groups()) as terminal:
         terminal.expect("channel [private]> ")
         terminal.type("public")
         terminal.expect("send> ")
