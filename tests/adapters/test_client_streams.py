@@ -192,5 +192,6 @@ def test_streams_leave_connections_for_everything_else(loop: str, connections: i
         "requester_limits": evolve(QUICK, listening_poll_ms=50),
     }
     against(loop, server, scenario, **options)
-    assert most[0] <= connections
+    # Of those that the client has closed the server may not know yet.
+    assert most[0] <= connections + 2
     assert (server.count("subscriptions/listen") == 0) is (connections == 1)
