@@ -9,6 +9,7 @@ from typing import Any, Final
 from attrs import define, frozen
 
 from mcp_tasks_proto.advertising import discover, list_tools
+from mcp_tasks_proto.errors import ErrorObject, method_not_found
 from mcp_tasks_proto.proxy.bindings import exposed_name
 from mcp_tasks_proto.proxy.callers import Exchange
 from mcp_tasks_proto.proxy.decision import Era
@@ -55,13 +56,30 @@ class Advertisements:
         """List the tools that this caller may call."""
         self._gather(exchange, self._list_tools)
 
-    def _gather(self, exchange: Exchange, then: Callable[[Exchange, Mapping[str, Found]], None]) -> None:
-        """Find out what the upstreams are, and call ``then`` once that is known of all of them."""
+    def refuse(self, exchange: Exchange, error: ErrorObject) -> None:
+        """Refuse a request about a task with ``error``; where the caller is advertised no tasks, its method
+        is as unknown as any other (NEG.7).
+
+        No upstream is asked, so that a guess costs what it always costs: what was last heard of all of them
+        counts, and one that nothing was heard of may have tasks.
+        """
+        last = {target.upstream: self.desk.discoveries.last(target) for target in self._targets(exchange)}
+        known = {name: one for name, one in last.items() if one is not None}
+        if known and len(known) == len(last) and not self._serves_tasks(exchange, known):
+            error = method_not_found(exchange.request.method)
+        self.desk.callers.fail(exchange, error)
+
+    def _targets(self, exchange: Exchange) -> list[Target]:
+        """Return the upstreams that a caller sees."""
         authorizations = {
             upstream.name: exchange.access.authorization(upstream.name)
             for upstream in self.desk.shared.settings.upstreams
         }
-        targets = [Target(name, known) for name, known in authorizations.items() if known is not None]
+        return [Target(name, known) for name, known in authorizations.items() if known is not None]
+
+    def _gather(self, exchange: Exchange, then: Callable[[Exchange, Mapping[str, Found]], None]) -> None:
+        """Find out what the upstreams are, and call ``then`` once that is known of all of them."""
+        targets = self._targets(exchange)
         found: dict[str, Found] = {}
 
         def take(target: Target, one: Found) -> None:

@@ -19,7 +19,7 @@ from mcp_tasks_proto.errors import (
     limit_reached,
 )
 from mcp_tasks_proto.inputs import HttpHead, MessageReceived
-from mcp_tasks_proto.negotiation import Refused, negotiate
+from mcp_tasks_proto.negotiation import TASK_METHODS, Reason, Refused, negotiate
 from mcp_tasks_proto.proxy.inputs import MessageAdmitted
 from mcp_tasks_proto.proxy.settings import Access
 from mcp_tasks_proto.proxy.shared import Shared
@@ -63,6 +63,8 @@ class Exchange:
     access: Access
     legacy: bool
     http: HttpHead | None
+    refusal: ErrorObject | None = None
+    """What to say to a request about tasks that declares none, if there are any to be had (NEG.6, NEG.7)."""
     open: bool = True
     """Whether its caller can still be answered."""
     abandoned: Callable[[], None] = _nothing
@@ -129,19 +131,23 @@ class Callers:
             settings=_Served(settings.versions, methods),
             tools={},
         )
-        if isinstance(decision, Refused):
-            return self._refuse(received, request.id, decision.error, decision.http_status)
+        refused = decision if isinstance(decision, Refused) else None
+        # The method comes before the capability (NEG.3), and whether it is served the engine finds out first.
+        undecided = refused and refused.reason is Reason.CAPABILITY and request.method in TASK_METHODS
+        if refused is not None and not undecided:
+            return self._refuse(received, request.id, refused.error, refused.http_status)
         exchange = Exchange(
             key=received.exchange,
             request=request,
-            capabilities=decision.capabilities,
-            may_use_tasks=decision.declares_tasks,
+            capabilities={} if isinstance(decision, Refused) else decision.capabilities,
+            may_use_tasks=not isinstance(decision, Refused) and decision.declares_tasks,
             tasks_enabled=received.tasks_enabled,
             connection=received.connection,
             principal=received.principal,
             access=access,
             legacy=isinstance(received, MessageAdmitted) and received.legacy,
             http=received.http,
+            refusal=None if refused is None else refused.error,
         )
         self._exchanges[exchange.key] = exchange
         if exchange.connection is not None:

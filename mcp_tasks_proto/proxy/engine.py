@@ -118,7 +118,12 @@ class ProxyEngine:
             collapsing=self._collapsing,
             promotions=self._promotions,
         )
-        self._tasks = TaskRequests(desk=desk, fetching=fetching, promotions=self._promotions)
+        self._tasks = TaskRequests(
+            desk=desk,
+            fetching=fetching,
+            promotions=self._promotions,
+            advertisements=self._advertisements,
+        )
         self._listeners = Listeners(desk=desk, fetching=fetching, promotions=self._promotions)
         # What is past its time may be there from before: look once, as soon as there is a time.
         shared.timers.set(PURGE, 0)
@@ -151,7 +156,9 @@ class ProxyEngine:
 
     def _begin(self, exchange: Exchange) -> None:
         begin = _METHODS.get(exchange.request.method)
-        if begin is None:
+        if exchange.refusal is not None:
+            self._advertisements.refuse(exchange, exchange.refusal)
+        elif begin is None:
             self._calls.forward(exchange)
         else:
             begin(self, exchange)
