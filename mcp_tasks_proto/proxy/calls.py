@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from attrs import define, field
 
@@ -17,6 +17,7 @@ from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.proxy.adopting import Adoptions
 from mcp_tasks_proto.proxy.bindings import Binding, find_tool
 from mcp_tasks_proto.proxy.callers import Exchange
+from mcp_tasks_proto.proxy.carrying import meta_for_upstream, params_for_upstream
 from mcp_tasks_proto.proxy.collapsing import Collapsing
 from mcp_tasks_proto.proxy.decision import Circumstances, Era, Kind, Row, decide, judge_answer
 from mcp_tasks_proto.proxy.desk import Desk
@@ -27,7 +28,7 @@ from mcp_tasks_proto.proxy.errors import Trouble, trouble
 from mcp_tasks_proto.proxy.input_gate import declarable
 from mcp_tasks_proto.proxy.orphans import Orphans
 from mcp_tasks_proto.proxy.promoting import Promotions
-from mcp_tasks_proto.proxy.rewriting import bounded, passing_meta
+from mcp_tasks_proto.proxy.results import ResultCache, fingerprint, limited
 from mcp_tasks_proto.proxy.rounds import Round, Rounds
 from mcp_tasks_proto.proxy.settings import Upstream
 from mcp_tasks_proto.proxy.upstreams import Answer, Target
@@ -56,6 +57,8 @@ class Call:
     """The kinds of input, and other extensions, that the upstream hears of."""
     declares: bool = False
     """Whether the upstream heard of tasks."""
+    cached_as: str | None = None
+    """What its result is kept under; ``None``: nothing is, and nothing was looked for."""
     attempts: int = 0
     request: int | None = None
     promoting: bool = False
@@ -75,6 +78,7 @@ class Calls:
     adoptions: Adoptions
     collapsing: Collapsing
     promotions: Promotions
+    results: ResultCache = field(init=False, factory=ResultCache)
 
     # -- down to the decision ----------------------------------------------------------------------------
 
@@ -133,7 +137,21 @@ class Calls:
                     return desk.callers.fail(exchange, mismatch)
             call.row = decide(self._circumstances(call, call.definition, found)).row
         call.declares = call.row.declares
+        call.cached_as = self._fingerprint(call)
+        if call.cached_as is not None:
+            kept = self.results.get(call.target, call.cached_as, desk.shared.now)
+            if kept is not None:
+                return desk.callers.reply(exchange, kept)
         return self._send(call)
+
+    def _fingerprint(self, call: Call) -> str | None:
+        """Return what a result is kept under; on the task path, and in a round of input, none is (PRX.3)."""
+        request, shared = call.exchange.request, self.desk.shared
+        in_round = any(name in request.params for name in ("inputResponses", "requestState"))
+        if call.declares or in_round or request.method not in shared.settings.cached_methods:
+            return None
+        params = params_for_upstream(request, call.tool, call.round, shared.limits)
+        return fingerprint(request.method, params, meta_for_upstream(request, shared.limits), call.declared)
 
     def _circumstances(self, call: Call, tool: UpstreamTool, found: Discovery) -> Circumstances:
         settings, exchange = self.desk.shared.settings, call.exchange
@@ -169,17 +187,17 @@ class Calls:
         capabilities = dict(call.declared)
         if call.declares:
             capabilities["extensions"] = {**capabilities.get("extensions", {}), TASKS_EXTENSION: {}}
-        meta = exchange.request.params["_meta"]
+        wanted = exchange.request.params["_meta"].get(PROGRESS_TOKEN)
         call.attempts += 1
         exchange.abandoned = partial(self._left, call)
         call.request = self.desk.upstreams.send(
             call.target,
             exchange.request.method,
-            self._params(call),
+            params_for_upstream(exchange.request, call.tool, call.round, shared.limits),
             partial(self._answered, call),
             capabilities=capabilities,
-            meta=passing_meta(meta, most_bytes=shared.limits.meta_bytes, depth=shared.limits.meta_depth),
-            wants_progress=is_id(meta.get(PROGRESS_TOKEN)) and exchange.takes_notifications,
+            meta=meta_for_upstream(exchange.request, shared.limits),
+            wants_progress=is_id(wanted) and exchange.takes_notifications,
             heard=partial(self._heard, call),
             parameters=() if call.definition is None else call.definition.parameters,
             slow=True,
@@ -188,23 +206,6 @@ class Calls:
         if call.row.promotes and exchange.open and call.attempts == 1:
             after_ms = shared.settings.promote_after_ms or 0
             shared.timers.set(call, shared.now + after_ms)
-
-    def _params(self, call: Call) -> dict[str, Any]:
-        """Return the params as they go up: the upstream's own name and state, verbatim answers, and of what
-        is unknown as much as the bounds allow (PRX.8)."""
-        limits = self.desk.shared.limits
-        params = dict(call.exchange.request.params)
-        for name in _OF_THIS_HOP:
-            params.pop(name, None)
-        carried: dict[str, Any] = {name: params.pop(name) for name in _KNOWN if name in params}
-        carried |= bounded(params, most_bytes=limits.meta_bytes, depth=limits.meta_depth)
-        if call.tool is not None:
-            carried["name"] = call.tool
-        if call.round.answers:
-            carried["inputResponses"] = dict(call.round.answers)
-        if call.round.upstream_state is not None:
-            carried["requestState"] = call.round.upstream_state
-        return carried
 
     def _heard(self, call: Call, notification: Notification) -> None:
         if call.exchange.open:
@@ -252,7 +253,7 @@ class Calls:
         exchange, desk = call.exchange, self.desk
         match judge_answer(exchange.request.method, result, declared=call.declares):
             case Kind.COMPLETE:
-                desk.callers.reply(exchange, desk.rewriter().result(result))
+                self._complete(call, desk.rewriter().result(result))
             case Kind.INPUT_REQUIRED:
                 self.rounds.relay(exchange, call.declared, result)
             case Kind.TASK:
@@ -273,6 +274,18 @@ class Calls:
                 desk.callers.fail(exchange, trouble(Trouble.UNASKED_TASK))
             case _:
                 desk.callers.fail(exchange, trouble(Trouble.INVALID))
+
+    def _complete(self, call: Call, result: dict[str, Any]) -> None:
+        """Answer with a result: an ordinary one is kept, and must not be too long (PRX.3)."""
+        exchange, shared = call.exchange, self.desk.shared
+        if not call.declares and shared.settings.response_bytes is not None:
+            cut = limited(exchange.request.method, result, shared.settings.response_bytes)
+            if cut is None:
+                return self.desk.callers.fail(exchange, trouble(Trouble.TOO_LONG))
+            result = cut
+        if call.cached_as is not None and not call.declares:
+            self.results.put(call.target, call.cached_as, result, shared.now, shared.limits)
+        return self.desk.callers.reply(exchange, result)
 
     def _hand_out(self, exchange: Exchange, binding: Binding, view: TaskView) -> None:
         desk = self.desk
@@ -370,8 +383,3 @@ def _needs_tasks(error: ErrorObject) -> bool:
         ):
             return TASKS_EXTENSION in extensions
     return False
-
-
-_KNOWN: Final = ("name", "arguments", "uri", "ref", "argument", "context", "cursor")
-"""Params that the methods have, and that are taken as they come."""
-_OF_THIS_HOP: Final = ("_meta", "inputResponses", "requestState")

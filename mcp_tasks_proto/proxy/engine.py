@@ -194,6 +194,7 @@ class ProxyEngine:
     def _settings_changed(self, changed: SettingsChanged) -> None:
         self._shared.settings = changed.settings
         self._discoveries.drop_all()
+        self._calls.results.clear()
         self._listeners.settings_changed()
 
     def _shutdown_started(self, _: ShutdownStarted) -> None:

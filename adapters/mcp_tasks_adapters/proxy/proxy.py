@@ -116,6 +116,8 @@ class Policies(TypedDict, total=False):
     input_kinds: frozenset[InputKind]
     extensions: frozenset[str]
     methods: frozenset[str]
+    cached_methods: frozenset[str]
+    response_bytes: int | None
     retention: Retention
     discovery_ttl_ms: int
     page_size: int

@@ -1,9 +1,10 @@
 """Traces of a proxy: callers on one side of it, upstreams on the other, its store beneath.
 
 Set up with ``proxy before renderer render delete`` (an upstream and its tools; it has tasks, unless
-``without tasks`` follows), ``proxy shows store``, ``proxy collapses``, ``proxy promotes 5000``, and limits by
-name. What an upstream is, it answers by itself, and nothing is said of it. Handles are called ``H1``, ``H2``
-and so on, in the order in which they are made.
+``without tasks`` follows), ``proxy shows store``, ``proxy collapses``, ``proxy promotes 5000``,
+``proxy keeps tools/call`` (results, where they say for how long), ``proxy cuts 300`` (those that are longer),
+and limits by name. What an upstream is, it answers by itself, and nothing is said of it. Handles are called
+``H1``, ``H2`` and so on, in the order in which they are made.
 
 ``caller``
     As ``client`` in :mod:`mcp_tasks_proto.testing.traces.facts`.
@@ -91,7 +92,12 @@ from mcp_tasks_proto.testing.traces.words import (
     task_name,
     tell_json,
 )
-from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, MODERN_VERSION, TASKS_EXTENSION
+from mcp_tasks_proto.vocabulary import (
+    CACHEABLE_METHODS,
+    CLIENT_CAPABILITIES,
+    MODERN_VERSION,
+    TASKS_EXTENSION,
+)
 from mcp_tasks_proto.wire.base64url import to_bytes
 from mcp_tasks_proto.wire.jsonrpc import error_message, notification_message, result_message
 from mcp_tasks_proto.wire.schema import timestamp
@@ -165,6 +171,10 @@ class ProxyStage:
                 self._changes["collapse"] = True
             case "promotes":
                 self._changes["promote_after_ms"] = words.integer("after how long")
+            case "keeps":
+                self._changes["cached_methods"] = CACHEABLE_METHODS | {words.word("the method")}
+            case "cuts":
+                self._changes["response_bytes"] = words.integer("how long a result may be")
             case limit if limit in fields_dict(ProxyLimits):
                 self._limits[limit] = words.integer("the limit")
             case other:
