@@ -99,6 +99,7 @@ __all__ = [
     "Service",
     "Store",
     "StoreEffect",
+    "session_for",
 ]
 
 LAST_WORDS_SECONDS: Final = 0.5
@@ -325,7 +326,7 @@ class Driver:
             message=message,
             connection=connection,
             http=http,
-            new_session=_session_for(message) if http is not None and self._dual_era else None,
+            new_session=session_for(message) if http is not None and self._dual_era else None,
         )
         self._let_in(received, facts)
         return exchange
@@ -709,7 +710,7 @@ def _make_engine(server: Server, node: str | None) -> ServerEngine | DualEraServ
     return DualEraServer(settings=settings, tools=tools, node=node, policy=LegacyPolicy(server.legacy))
 
 
-def _session_for(message: Any) -> str | None:
+def session_for(message: Any) -> str | None:
     """Return an id that nobody can guess, should the message open a session (LEG.2)."""
     opens = isinstance(message, dict) and message.get("method") == "initialize"
     return secrets.token_urlsafe(24) if opens else None

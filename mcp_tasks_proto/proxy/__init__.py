@@ -50,6 +50,7 @@ from mcp_tasks_proto.proxy.inputs import (
     SnapshotKept,
     TaskLoaded,
     UpstreamAnswered,
+    UpstreamChanged,
     UpstreamFailed,
     UpstreamNotified,
 )
@@ -108,6 +109,7 @@ __all__ = [
     "Trouble",
     "Upstream",
     "UpstreamAnswered",
+    "UpstreamChanged",
     "UpstreamFailed",
     "UpstreamNotified",
     "binding_from_json",

@@ -12,10 +12,10 @@ from mcp_tasks_proto.advertising import discover, list_tools
 from mcp_tasks_proto.errors import ErrorObject, method_not_found
 from mcp_tasks_proto.proxy.bindings import exposed_name
 from mcp_tasks_proto.proxy.callers import Exchange
-from mcp_tasks_proto.proxy.decision import Era
+from mcp_tasks_proto.proxy.decision import Circumstances, Era, Row, decide
 from mcp_tasks_proto.proxy.desk import Desk
 from mcp_tasks_proto.proxy.discovering import Found
-from mcp_tasks_proto.proxy.discovery import Discovery
+from mcp_tasks_proto.proxy.discovery import Discovery, UpstreamTool
 from mcp_tasks_proto.proxy.errors import Trouble, trouble
 from mcp_tasks_proto.proxy.settings import ProxySettings, Upstream
 from mcp_tasks_proto.proxy.upstreams import Target
@@ -128,25 +128,47 @@ class Advertisements:
         profile = settings.profile(exchange.access)
         definitions: dict[str, Mapping[str, Any]] = {}
         for upstream in settings.upstreams:
-            for name, definition in _tools(settings, upstream, found.get(upstream.name)):
+            for name, tool, definition in _tools(settings, upstream, found.get(upstream.name)):
                 if profile.allows(name):
                     definitions[name] = definition
+                    if exchange.legacy and self._bridges(
+                        exchange, found[upstream.name], upstream, name, tool
+                    ):
+                        definitions[name] = {**definition, "execution": {"taskSupport": tool.support.value}}
         listed = list_tools(_advertised(settings, found, {}), definitions, exchange.request.params)
         return self.desk.callers.settle(exchange, listed)
+
+    def _bridges(
+        self, exchange: Exchange, found: Found, upstream: Upstream, name: str, tool: UpstreamTool
+    ) -> bool:
+        """Whether a legacy caller may have a tool called as a task, which that era's list says of each."""
+        settings = self.desk.shared.settings
+        assert isinstance(found, Discovery)
+        circumstances = Circumstances(
+            caller=Era.LEGACY,
+            declares=True,
+            profile_allows=settings.profile(exchange.access).allows_tasks(name),
+            gate_open=settings.tasks and upstream.tasks and exchange.tasks_enabled,
+            upstream=found.era,
+            upstream_tasks=found.tasks,
+            tool=tool.support,
+            bridging=settings.bridging,
+        )
+        return decide(circumstances).row is Row.BRIDGE
 
 
 def _tools(
     settings: ProxySettings, upstream: Upstream, found: Found | None
-) -> list[tuple[str, Mapping[str, Any]]]:
+) -> list[tuple[str, UpstreamTool, Mapping[str, Any]]]:
     if not isinstance(found, Discovery):
         return []
-    tools: list[tuple[str, Mapping[str, Any]]] = []
+    tools: list[tuple[str, UpstreamTool, Mapping[str, Any]]] = []
     for tool in found.tools.values():
         name = exposed_name(settings, upstream, tool.name)
         definition = {**tool.definition, "name": name}
         if found.era is Era.LEGACY:
             definition.pop("execution", None)  # a word of that era's; to callers the proxy speaks this one
-        tools.append((name, definition))
+        tools.append((name, tool, definition))
     return tools
 
 

@@ -97,6 +97,10 @@ class Callers:
     _exchanges: dict[Hashable, Exchange] = field(init=False, factory=dict)
     _by_request_id: dict[tuple[Hashable, str | int], Exchange] = field(init=False, factory=dict)
 
+    def in_flight(self, connection: Hashable, request_id: str | int) -> bool:
+        """Whether a request with this id awaits its reply on a channel (WIRE.3)."""
+        return (connection, request_id) in self._by_request_id
+
     # -- in --------------------------------------------------------------------------------------------
 
     def received(self, received: MessageReceived) -> None:
@@ -115,7 +119,7 @@ class Callers:
             self._refuse(received, None, invalid_request("a proxy takes no responses"))
 
     def _request(self, received: MessageReceived, request: Request) -> None:
-        if (received.connection, request.id) in self._by_request_id:
+        if self.in_flight(received.connection, request.id):
             return self._refuse(received, request.id, invalid_request("a request with this id is in flight"))
         if self.stopping:
             return self._refuse(received, request.id, SHUTTING_DOWN, 503)

@@ -12,7 +12,14 @@ from typing import Any
 
 from attrs import define, field
 
-from mcp_tasks_proto.errors import ErrorCode, ErrorObject, invalid_params, method_not_found
+from mcp_tasks_proto.errors import (
+    ErrorCode,
+    ErrorObject,
+    invalid_params,
+    limit_reached,
+    method_not_found,
+    missing_capability,
+)
 from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.proxy.adopting import Adoptions
 from mcp_tasks_proto.proxy.bindings import Binding, find_tool
@@ -33,6 +40,7 @@ from mcp_tasks_proto.proxy.rounds import Round, Rounds
 from mcp_tasks_proto.proxy.settings import Upstream
 from mcp_tasks_proto.proxy.upstreams import Answer, Target
 from mcp_tasks_proto.proxy.views import created, own_view
+from mcp_tasks_proto.settings import TaskSupport
 from mcp_tasks_proto.vocabulary import PROGRESS_TOKEN, TASKS_EXTENSION
 from mcp_tasks_proto.wire.http import check_parameter_headers
 from mcp_tasks_proto.wire.jsonrpc import Notification, is_id
@@ -136,7 +144,12 @@ class Calls:
                 if mismatch is not None:
                     return desk.callers.fail(exchange, mismatch)
             call.row = decide(self._circumstances(call, call.definition, found)).row
-        call.declares = call.row.declares
+            if call.definition.support is TaskSupport.REQUIRED and not exchange.may_use_tasks:
+                # It would be refused, whatever the upstream's era calls that (NEG.5).
+                if call.row is not Row.COLLAPSE:
+                    return desk.callers.fail(exchange, missing_capability())
+                call.declares = True
+        call.declares |= call.row.declares
         call.cached_as = self._fingerprint(call)
         if call.cached_as is not None:
             kept = self.results.get(call.target, call.cached_as, desk.shared.now)
@@ -278,6 +291,8 @@ class Calls:
     def _complete(self, call: Call, result: dict[str, Any]) -> None:
         """Answer with a result: an ordinary one is kept, and must not be too long (PRX.3)."""
         exchange, shared = call.exchange, self.desk.shared
+        if call.row is Row.BRIDGE:
+            return self._bridge(call, result)
         if not call.declares and shared.settings.response_bytes is not None:
             cut = limited(exchange.request.method, result, shared.settings.response_bytes)
             if cut is None:
@@ -286,6 +301,32 @@ class Calls:
         if call.cached_as is not None and not call.declares:
             self.results.put(call.target, call.cached_as, result, shared.now, shared.limits)
         return self.desk.callers.reply(exchange, result)
+
+    def _bridge(self, call: Call, result: dict[str, Any]) -> None:
+        """A legacy caller asked for a task, and there is a result at once: it becomes one of the proxy's own,
+        which has ended (LEG.3)."""
+        exchange, desk = call.exchange, self.desk
+        if len(self.promotions) >= desk.shared.limits.promoted:
+            return desk.callers.fail(exchange, limit_reached("promoted"))
+        self.promotions.binding += 1
+
+        def bound(outcome: Binding | Trouble | str) -> None:
+            self.promotions.binding -= 1
+            if isinstance(outcome, Binding) and exchange.open:
+                self._hand_out_own(exchange, outcome)
+                self.promotions.started(outcome, None)
+                self.promotions.completed(outcome, result)
+            elif isinstance(outcome, Binding):
+                desk.shared.out.append(DropTask(outcome.handle))
+            elif exchange.open:
+                problem = trouble(outcome) if isinstance(outcome, Trouble) else limit_reached(outcome)
+                desk.callers.fail(exchange, problem)
+
+        return desk.bind(self._own_binding(call), access=exchange.access, status=Status.WORKING, then=bound)
+
+    def _hand_out_own(self, exchange: Exchange, binding: Binding) -> None:
+        view = own_view(binding, Status.WORKING, binding.bound_at_ms)
+        self.desk.callers.reply(exchange, {**view, "resultType": "task"})
 
     def _hand_out(self, exchange: Exchange, binding: Binding, view: TaskView) -> None:
         desk = self.desk
@@ -299,12 +340,18 @@ class Calls:
 
     def promotion_due(self, call: Call) -> None:
         """A call has taken long: make it a task of the proxy's own, if there is room for one (PRX.16)."""
-        shared, exchange = self.desk.shared, call.exchange
-        if len(self.promotions) >= shared.limits.promoted:
+        if len(self.promotions) >= self.desk.shared.limits.promoted:
             return
         call.promoting = True
         self.promotions.binding += 1
-        binding = Binding(
+        bound = partial(self._bound, call)
+        binding = self._own_binding(call)
+        self.desk.bind(binding, access=call.exchange.access, status=Status.WORKING, then=bound)
+
+    def _own_binding(self, call: Call) -> Binding:
+        """Return the binding of a task of the proxy's own, which a call becomes."""
+        shared, exchange = self.desk.shared, call.exchange
+        return Binding(
             handle="",
             upstream=call.upstream.name,
             identity=call.upstream.identity,
@@ -321,8 +368,6 @@ class Calls:
             poll_interval_ms=shared.limits.poll_floor_ms,
             node=shared.node,
         )
-        bound = partial(self._bound, call)
-        self.desk.bind(binding, access=exchange.access, status=Status.WORKING, then=bound)
 
     def _bound(self, call: Call, outcome: Binding | Trouble | str) -> None:
         call.promoting = False
@@ -334,8 +379,7 @@ class Calls:
         if isinstance(outcome, Binding) and call.early is None:
             call.promoted = outcome
             self.promotions.started(outcome, call.request)
-            view = own_view(outcome, Status.WORKING, outcome.bound_at_ms)
-            self.desk.callers.reply(call.exchange, {**view, "resultType": "task"})
+            self._hand_out_own(call.exchange, outcome)
         elif call.early is not None:
             if isinstance(outcome, Binding):
                 self.desk.shared.out.append(DropTask(outcome.handle))

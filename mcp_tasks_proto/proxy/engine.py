@@ -9,7 +9,8 @@ along but the calls that were in flight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from itertools import count
 from typing import Any, Final
 
 from attrs import define, field
@@ -46,6 +47,7 @@ from mcp_tasks_proto.proxy.inputs import (
     SnapshotKept,
     TaskLoaded,
     UpstreamAnswered,
+    UpstreamChanged,
     UpstreamFailed,
     UpstreamNotified,
 )
@@ -75,6 +77,8 @@ class ProxyEngine:
     node: str | None = None
     """A name that no other engine over the same store has, or ever had: with it, the promoted calls that run
     here can be told from those of other nodes (``WorkLost``)."""
+    names: Iterator[int] = field(factory=lambda: count(1))
+    """Names for requests to upstreams, each used once. Who translates them may take some for its own."""
     _shared: Shared = field(init=False)
     _callers: Callers = field(init=False)
     _asking: Asking = field(init=False)
@@ -94,7 +98,7 @@ class ProxyEngine:
         self._callers = Callers(shared=shared, begin=self._begin)
         self._asking = Asking(shared=shared)
         self._upstreams = UpstreamRequests(
-            shared=shared, contradicted=lambda target: self._discoveries.drop(target)
+            shared=shared, names=self.names, contradicted=lambda target: self._discoveries.drop(target)
         )
         self._discoveries = Discoveries(shared=shared, upstreams=self._upstreams)
         desk = Desk(
@@ -152,6 +156,10 @@ class ProxyEngine:
             raise
         return ProxyStep(tuple(shared.out), shared.timers.next)
 
+    def in_flight(self, connection: Hashable, request_id: str | int) -> bool:
+        """Whether a request with this id awaits its reply on a channel that callers share (WIRE.3)."""
+        return self._callers.in_flight(connection, request_id)
+
     # -- callers ---------------------------------------------------------------------------------------------
 
     def _begin(self, exchange: Exchange) -> None:
@@ -190,6 +198,10 @@ class ProxyEngine:
 
     def _work_lost(self, lost: WorkLost) -> None:
         self._promotions.lost(lost)
+
+    def _upstream_changed(self, changed: UpstreamChanged) -> None:
+        self._discoveries.drop_all(changed.upstream)
+        self._listeners.upstream_changed(changed.upstream)
 
     def _settings_changed(self, changed: SettingsChanged) -> None:
         self._shared.settings = changed.settings
@@ -252,6 +264,7 @@ _HANDLERS: Final[Mapping[type, Callable[[ProxyEngine, Any], None]]] = {
     UpstreamAnswered: ProxyEngine._upstream_answered,
     UpstreamNotified: ProxyEngine._upstream_notified,
     UpstreamFailed: ProxyEngine._upstream_failed,
+    UpstreamChanged: ProxyEngine._upstream_changed,
     RandomDrawn: ProxyEngine._host_answered,
     TaskLoaded: ProxyEngine._host_answered,
     LoadFailed: ProxyEngine._host_answered,

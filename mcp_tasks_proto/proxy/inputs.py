@@ -36,6 +36,7 @@ __all__ = [
     "SnapshotKept",
     "TaskLoaded",
     "UpstreamAnswered",
+    "UpstreamChanged",
     "UpstreamFailed",
     "UpstreamNotified",
 ]
@@ -82,6 +83,13 @@ class UpstreamFailed:
 
 
 @frozen
+class UpstreamChanged:
+    """An upstream says, on the way to no request, that its tools are others now."""
+
+    upstream: str
+
+
+@frozen
 class RandomDrawn:
     """Answer to ``DrawRandom``: :data:`~mcp_tasks_proto.proxy.handles.RANDOM_BYTES` random bytes."""
 
@@ -121,6 +129,7 @@ ProxyInput = (
     | UpstreamAnswered
     | UpstreamNotified
     | UpstreamFailed
+    | UpstreamChanged
     | RandomDrawn
     | TaskLoaded
     | LoadFailed

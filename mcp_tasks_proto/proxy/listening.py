@@ -339,6 +339,13 @@ class Listeners:
         for source in stream.sources:
             self.desk.upstreams.stop(source.request)
 
+    def upstream_changed(self, upstream: str) -> None:
+        """An upstream has other tools: whoever sees it and wants to know is told."""
+        for stream in self._streams.values():
+            sees = stream.exchange.access.authorization(upstream) is not None
+            if sees and stream.acknowledged and stream.tools_list_changed:
+                self._put_tools_changed(stream)
+
     def settings_changed(self) -> None:
         """Other settings are in force: what they no longer allow is not heard of any more (PRX.7)."""
         for stream in self._streams.values():

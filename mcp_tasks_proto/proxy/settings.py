@@ -110,6 +110,9 @@ class ProxyLimits:
     """How long a handle lives at most; what callers see as ``ttlMs`` is never more (PRX.12)."""
     collapse_ms: int = _positive(20_000)
     """How long a round of a collapsed task waits for news before its caller has to come again (PRX.17)."""
+    followed_tasks: int = _positive(1024)
+    """Tasks of one legacy upstream under one authorization whose questions are waited for; of those polled
+    longest ago what they asked is forgotten."""
     cached_results: int = _positive(1024)
     """Results of ordinary calls that are kept (PRX.3)."""
     cached_bytes: int = _positive(16 * 1024 * 1024)
@@ -135,6 +138,8 @@ class Upstream:
     """Its feature gate: whether tasks are used with it."""
     listen: bool = True
     """Whether it is asked to push; otherwise its tasks are polled (PRX.14)."""
+    http: bool = True
+    """Whether it is reached over Streamable HTTP; else on stdio. Only 2025-11-25 makes a difference there."""
 
     @name.validator
     def _check_name(self, _: Any, name: str) -> None:

@@ -479,7 +479,7 @@ class RequesterEngine:
         call.rounds += 1
         call.answers = {}
         for key, request in call.round.requests.items():
-            if answerable(request, self.settings):
+            if answerable(request, self.settings.capabilities):
                 self._out.append(Prompt(call=call.key, key=key, request=request))
             else:
                 call.answers[key] = CANCELLED_ANSWER

@@ -130,7 +130,7 @@ def test_trap29_the_task_path_reads_and_writes_no_cache() -> None:
 
 def test_trap29_a_collapsed_call_that_is_declared_after_all_is_not_kept() -> None:
     host = make_proxy(cached_methods=TOOLS, collapse=True)
-    needs = {"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
+    needs: dict[str, Any] = {"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
     exchange = host.request("tools/call", {"name": "render"}, tasks=False)
     discover_all(host)
     host.refuse("tools/call", {"code": -32021, "message": "needs tasks", "data": needs})

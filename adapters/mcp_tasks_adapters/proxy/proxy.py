@@ -96,6 +96,7 @@ class StdioUpstream:
             identity=_digest(f"stdio {shlex.join(self.command)}"),
             tasks=self.tasks,
             listen=self.listen,
+            http=False,
         )
 
 
@@ -111,6 +112,7 @@ class Policies(TypedDict, total=False):
     profiles: Mapping[str, ToolProfile]
     access: Access
     tasks: bool
+    bridging: bool
     promote_after_ms: int | None
     collapse: bool
     input_kinds: frozenset[InputKind]

@@ -43,7 +43,7 @@ async def serve_proxy(
     """
     await serve_endpoint(
         open_proxy(proxy, store),
-        policy=endpoint_policy(path, allowed_hosts, allowed_origins, sessions=False, bound=host),
+        policy=endpoint_policy(path, allowed_hosts, allowed_origins, sessions=True, bound=host),
         limits=proxy.limits,
         host=host,
         port=port,

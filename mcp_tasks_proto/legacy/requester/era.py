@@ -1,8 +1,9 @@
 """Finding out a server's era before anything depends on it.
 
 Over HTTP the first request is sent as a modern one, and its answer shows; where it does not, the server is
-asked to ``server/discover``. A tool call is not sent so, for a legacy server might carry it out: there, and
-on stdio, ``server/discover`` goes ahead. What is wanted meanwhile is held.
+asked to ``server/discover``. A tool call is not sent so, for a legacy server might carry it out, nor is a
+listen request, whose answer is its end: there, and on stdio, ``server/discover`` goes ahead. What is wanted
+meanwhile is held.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ __all__ = ["EraFinder"]
 
 PROBE: Final = ("probe",)
 """Timer key: the probe has been left without an answer for long enough."""
+
+NOT_TRIED: Final = frozenset({"subscriptions/listen", "tools/call"})
 
 Fact = ResponseReceived | RequestFailed
 
@@ -64,7 +67,7 @@ class EraFinder:
         """Send a request of the engine's, or hold it."""
         if not self.idle:
             self._held.append(send)
-        elif self.http and send.message["method"] != "tools/call":
+        elif self.http and send.message["method"] not in NOT_TRIED:
             self._attempt = send
             self.out.append(send)
         else:

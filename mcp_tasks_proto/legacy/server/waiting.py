@@ -193,7 +193,7 @@ class Waiting:
             answer = answer_of(asked, Response(id=response.id, error=error))
         if isinstance(answer, ErrorObject):
             release = partial(self._release, waiter.task_id, key, again=False)
-            self.inner.end_task(lambda _: release(), task_id=waiter.task_id, error=answer)
+            self.inner.fail_task(waiter.task_id, waiter.request.caller, answer, release)
             return
         self.inner.request(
             "tasks/update",
