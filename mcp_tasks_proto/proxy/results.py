@@ -126,17 +126,15 @@ def limited(method: str, result: dict[str, Any], most_bytes: int) -> dict[str, A
 
 
 def _beginning(content: list[Any], room: int) -> list[Any]:
-    """Return as much of the content as there is room for."""
+    """Return as much of the content as there is room for, which is not all of it."""
     kept: list[Any] = []
-    for block in content:
+    blocks = iter(content)
+    while _size(block := next(blocks)) <= room:
         room -= _size(block)
-        if room >= 0:
-            kept.append(block)
-            continue
-        if isinstance(block, Mapping) and isinstance(block.get("text"), str):
-            cut = _cut(block, room + _size(block))
-            kept += [] if cut is None else [cut]
-        break
+        kept.append(block)
+    if isinstance(block, Mapping) and isinstance(block.get("text"), str):
+        cut = _cut(block, room)
+        kept += [] if cut is None else [cut]
     return kept
 
 

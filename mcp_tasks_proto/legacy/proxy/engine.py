@@ -53,7 +53,16 @@ class DualEraProxy(LegacyDoor):
     def __attrs_post_init__(self) -> None:
         engine = DualEraUpstreams(settings=self.settings, codec=self.codec, node=self.node)
         inner = ProxyInner(engine=engine, out=self._out)
-        self._set_up(inner, self.limits)
+        self._set_up(
+            inner,
+            self.limits,
+            step=DualEraProxyStep,
+            shutting_down=SHUTTING_DOWN,
+            handlers={
+                ExchangeClosed: DualEraProxy._exchange_closed,
+                SettingsChanged: DualEraProxy._settings_changed,
+            },
+        )
         self._requests = ProxyRequests(
             inner=inner,
             waiting=self._waiting,
@@ -103,17 +112,18 @@ class DualEraProxy(LegacyDoor):
         """Listen on behalf of a client who can be told that there are other tools."""
         LegacyDoor._open_own_stream(self, session, exchange)
         own, caller = session.own, session.caller
-        if own is not None and caller is not None:
-            listen = self._inner.exchange()
-            own.ended = partial(self._inner.close, listen)
-            self._inner.request(
-                "subscriptions/listen",
-                {"notifications": {"toolsListChanged": True}},
-                exchange=listen,
-                caller=caller,
-                replied=lambda *_: None,
-                sent=partial(self._heard, session, listen),
-            )
+        assert own is not None
+        assert caller is not None
+        listen = self._inner.exchange()
+        own.ended = partial(self._inner.close, listen)
+        self._inner.request(
+            "subscriptions/listen",
+            {"notifications": {"toolsListChanged": True}},
+            exchange=listen,
+            caller=caller,
+            replied=lambda *_: None,
+            sent=partial(self._heard, session, listen),
+        )
 
     def _heard(self, session: Session, listen: InnerExchange, message: Mapping[str, Any]) -> None:
         if message["method"] == TOOLS_CHANGED:
@@ -177,12 +187,3 @@ class _Introduced:
     info: Mapping[str, Any]
     instructions: str | None
     capabilities: Mapping[str, Any]
-
-
-DualEraProxy.step = DualEraProxyStep
-DualEraProxy.shutting_down = SHUTTING_DOWN
-DualEraProxy.handlers = {
-    **LegacyDoor.handlers,
-    ExchangeClosed: DualEraProxy._exchange_closed,
-    SettingsChanged: DualEraProxy._settings_changed,
-}

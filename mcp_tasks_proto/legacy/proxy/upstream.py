@@ -64,6 +64,8 @@ class DualEraUpstream:
     tell: Callable[[ProxyInput], None]
     era: Era | None = field(init=False, default=None)
     """``None``: it has yet to show, or to show again."""
+    _before: Era | None = field(init=False, default=None)
+    """What it was when it last showed."""
     timers: Timers = field(init=False, factory=Timers)
     _asked: dict[int, SendUpstream] = field(init=False, factory=dict)
     """The engine's requests that it waits for."""
@@ -184,16 +186,15 @@ class DualEraUpstream:
             self._give(fact)
 
     def _take_legacy(self, fact: NotificationReceived | ServerAsked | StreamOpened) -> None:
-        match fact:
-            case ServerAsked():
-                self._legacy.asked(fact)
-            case StreamOpened():
-                self._legacy.opened()
-            case NotificationReceived(message=message):
-                said = parse_message(message)
-                if isinstance(said, Notification) and said.method == TOOLS_CHANGED:
-                    self.tell(UpstreamChanged(self.target.upstream))
-                self._legacy.heard(fact)
+        if isinstance(fact, ServerAsked):
+            self._legacy.asked(fact)
+        elif isinstance(fact, StreamOpened):
+            self._legacy.opened()
+        else:
+            said = parse_message(fact.message)
+            if isinstance(said, Notification) and said.method == TOOLS_CHANGED:
+                self.tell(UpstreamChanged(self.target.upstream))
+            self._legacy.heard(fact)
 
     def time_passed(self, now: int) -> None:
         """Do what is due."""
@@ -205,7 +206,9 @@ class DualEraUpstream:
     # -- the era -------------------------------------------------------------------------------------------
 
     def _decide(self, era: Era, held: list[SendRequest]) -> None:
-        self.era = era
+        if self._before not in (None, era):
+            self.tell(UpstreamChanged(self.target.upstream))
+        self.era = self._before = era
         for send in held:
             self._carry_out(self._asked[send.request])
 
@@ -219,14 +222,11 @@ class DualEraUpstream:
     # -- to the engine -------------------------------------------------------------------------------------
 
     def _give(self, fact: Any) -> None:
-        """Tell the engine what became of a request of its own; of one that it gave up it wants no word."""
-        send = self._asked.get(fact.request)
-        if send is None:
-            return
+        """Tell the engine what became of a request of its own; of one that it gave up nothing comes."""
         if isinstance(fact, NotificationReceived):
             self.tell(UpstreamNotified(fact.request, fact.message))
             return
-        del self._asked[fact.request]
+        send = self._asked.pop(fact.request)
         if isinstance(fact, RequestFailed):
             self.tell(UpstreamFailed(fact.request, sent=fact.sent))
             return
@@ -240,7 +240,7 @@ class DualEraUpstream:
         result = at(message, "result")
         if method == "tools/call" and at(result, "resultType") == "task":
             self._made_tasks = True
-            self._follow(result["taskId"], params["_meta"][CLIENT_CAPABILITIES])
+            self._follow(result.get("taskId"), params["_meta"][CLIENT_CAPABILITIES])
         elif method == "tasks/get" and (result is None or at(result, "status") in ENDED):
             self._leave(params["taskId"])
         if result is None:
@@ -281,15 +281,13 @@ class DualEraUpstream:
         """Hand on what was to be sent."""
         wanted, self._wanted[:] = list(self._wanted), []
         for effect in wanted:
-            match effect:
-                case SendLegacy():
-                    self.out(self, self._legacy_message(effect))
-                case SendRequest(request=name) if name in self._asked:
-                    self.out(self, self._asked[name])
-                case SendRequest():
-                    self.out(self, self._upstream_message(effect))
-                case StopRequest(request=name):
-                    self.out(self, StopUpstream(name))
+            if isinstance(effect, SendLegacy):
+                self.out(self, self._legacy_message(effect))
+            elif isinstance(effect, SendRequest):
+                self.out(self, self._asked.get(effect.request) or self._upstream_message(effect))
+            else:
+                assert isinstance(effect, StopRequest)
+                self.out(self, StopUpstream(effect.request))
 
     def _legacy_message(self, send: SendLegacy) -> SendLegacyUpstream:
         waits = send.message is not None and send.message.get("method") == "tasks/result"

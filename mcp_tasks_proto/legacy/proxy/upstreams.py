@@ -154,11 +154,10 @@ class DualEraUpstreams:
             way.send(effect)
             self._touched(way)
         elif isinstance(effect, StopUpstream):
-            found = self._asked.pop(effect.request, None)
-            if found is not None:  # or else its answer is about to be told, and will be ignored
-                found.at(self._now)
-                found.stop(effect.request)
-                self._touched(found)
+            way = self._asked.pop(effect.request)
+            way.at(self._now)
+            way.stop(effect.request)
+            self._touched(way)
         else:
             self._out.append(effect)
 

@@ -13,8 +13,9 @@ whoever made it, and every status changes in one table.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar, Final
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Final
 
 from attrs import define, evolve, field, frozen
 
@@ -78,17 +79,17 @@ UNKNOWN_SESSION: Final = invalid_request(
 
 
 @define(eq=False, kw_only=True)
-class LegacyDoor:
+class LegacyDoor(ABC):
     """The engine's interface, with :data:`~mcp_tasks_proto.inputs.LegacyInput` beside its inputs.
 
     Messages of the modern era go straight through. Sessions are kept here, in this process: over HTTP a
     client's requests must all reach the same one. What differs from role to role its subclasses say.
     """
 
-    step: ClassVar[type[Any]]
-    """What :meth:`handle` returns: effects and a deadline."""
-    shutting_down: ClassVar[ErrorObject]
-    handlers: ClassVar[Mapping[type, Any]]
+    _step: Any = field(init=False)
+    """The type of what :meth:`handle` returns: of effects and a deadline."""
+    _shutting_down: ErrorObject = field(init=False)
+    _handlers: Mapping[type, Callable[[Any, Any], None]] = field(init=False)
     """What is done with inputs other than messages; those that are not here are the engine's."""
     _out: list[Any] = field(init=False, factory=list)
     _timers: Timers = field(init=False, factory=Timers)
@@ -97,7 +98,19 @@ class LegacyDoor:
     _registry: Registry = field(init=False)
     _stopping: bool = field(init=False, default=False)
 
-    def _set_up(self, inner: Inner, limits: Limits) -> None:
+    def _set_up(
+        self,
+        inner: Inner,
+        limits: Limits,
+        *,
+        step: type[Any],
+        shutting_down: ErrorObject,
+        handlers: Mapping[type, Callable[[Any, Any], None]],
+    ) -> None:
+        """Take what the role brings along; ``handlers`` are those that it adds, or has in place of others."""
+        self._step = step
+        self._shutting_down = shutting_down
+        self._handlers = {**_HANDLERS, **handlers}
         self._inner = inner
         self._waiting = Waiting(inner=inner, timers=self._timers)
         self._registry = Registry(limits=limits, inner=inner, timers=self._timers, out=self._out)
@@ -105,21 +118,21 @@ class LegacyDoor:
     # -- what differs --------------------------------------------------------------------------------------
 
     @property
+    @abstractmethod
     def _versions(self) -> tuple[str, ...]:
         """Modern versions that are served."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _greet(self, received: MessageReceived, request: Request, capabilities: Mapping[str, Any]) -> None:
         """Answer an ``initialize`` that is well formed, by :meth:`_open` or with an error."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _caller(self, received: MessageReceived, capabilities: Mapping[str, Any]) -> Caller:
         """Return on whose behalf the engine is asked what a message asks."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _begin(self, request: ClientRequest) -> None:
         """Begin to answer a request of a session."""
-        raise NotImplementedError
 
     # -- inputs --------------------------------------------------------------------------------------------
 
@@ -127,11 +140,11 @@ class LegacyDoor:
         """Take in one fact; return what to do about it, in order."""
         kind, inner = type(input), self._inner
         is_message = isinstance(input, MessageReceived)
-        if self._passes(input) if is_message else kind not in self.handlers and inner.quiet:
+        if self._passes(input) if is_message else kind not in self._handlers and inner.quiet:
             # By far the most of what comes; it must cost next to nothing that there are two eras.
             step = inner.pass_on(input, now)
             own = self._timers.next
-            return step if own is None else self.step(step.effects, _earliest(step.deadline, own))
+            return step if own is None else self._step(step.effects, _earliest(step.deadline, own))
         if not 0 <= now <= LAST_MS:
             raise LocalProtocolError("now is Unix milliseconds, up to the end of the year 9999")
         before = inner.now
@@ -141,12 +154,13 @@ class LegacyDoor:
             if is_message:
                 self._message_received(input)
             else:
-                self.handlers.get(kind, LegacyDoor._take)(self, input)
+                handle: Callable[[Any, Any], None] = self._handlers.get(kind, LegacyDoor._take)
+                handle(self, input)
         except LocalProtocolError:
             inner.now = before
             raise
         inner.drain()
-        return self.step(tuple(self._out), _earliest(inner.deadline, self._timers.next))
+        return self._step(tuple(self._out), _earliest(inner.deadline, self._timers.next))
 
     def _passes(self, received: Any) -> bool:
         """Whether a message is the engine's: a modern one, unless a session on its channel has its id."""
@@ -238,7 +252,7 @@ class LegacyDoor:
         before = self._registry.end_connection(key)
         limit = self._registry.full(principal)
         if limit is not None or self._stopping:
-            error = self.shutting_down if limit is None else limit_reached(limit)
+            error = self._shutting_down if limit is None else limit_reached(limit)
             self._out.append(Reply(exchange, error_message(request.id, error), 503))
             return
         self._registry.open(
@@ -313,7 +327,7 @@ class LegacyDoor:
         if isinstance(session, _Refusal):
             self._out.append(Reply(exchange, error_message(None, session.error), session.http_status))
         elif self._stopping:
-            self._out.append(Reply(exchange, error_message(None, self.shutting_down), 503))
+            self._out.append(Reply(exchange, error_message(None, self._shutting_down), 503))
         elif place is not None:
             session.used_ms = self._inner.now
             self._registry.resume(session, exchange, place)
@@ -365,7 +379,7 @@ class LegacyDoor:
     def _shutdown_started(self, started: ShutdownStarted) -> None:
         self._stopping = True
         self._inner.take(started)
-        self._registry.shut_down(self.shutting_down)
+        self._registry.shut_down(self._shutting_down)
 
 
 def session_key(received: MessageReceived) -> Hashable:
@@ -409,7 +423,7 @@ def _earliest(one: int | None, other: int | None) -> int | None:
     return min(one, other)
 
 
-LegacyDoor.handlers = {
+_HANDLERS: Final[Mapping[type, Callable[[LegacyDoor, Any], None]]] = {
     StreamRequested: LegacyDoor._stream_requested,
     SessionEnded: LegacyDoor._session_ended,
     ConnectionClosed: LegacyDoor._connection_closed,

@@ -53,7 +53,13 @@ class DualEraServer(LegacyDoor):
 
     def __attrs_post_init__(self) -> None:
         self._engine = ServerEngine(settings=self.settings, tools=self.tools, node=self.node)
-        self._set_up(Inner(engine=self._engine, out=self._out), self.settings.limits)
+        self._set_up(
+            Inner(engine=self._engine, out=self._out),
+            self.settings.limits,
+            step=Step,
+            shutting_down=SHUTTING_DOWN,
+            handlers={ToolsChanged: DualEraServer._tools_changed},
+        )
         self._requests = Requests(
             settings=self.settings,
             inner=self._inner,
@@ -104,8 +110,3 @@ class DualEraServer(LegacyDoor):
 
 def _support_of(tools: Sequence[ToolDeclaration]) -> Mapping[str, TaskSupport]:
     return {tool.name: tool.task for tool in tools}
-
-
-DualEraServer.step = Step
-DualEraServer.shutting_down = SHUTTING_DOWN
-DualEraServer.handlers = {**LegacyDoor.handlers, ToolsChanged: DualEraServer._tools_changed}
