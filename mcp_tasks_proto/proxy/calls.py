@@ -23,6 +23,7 @@ from mcp_tasks_proto.errors import (
 from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.proxy.adopting import Adoptions
 from mcp_tasks_proto.proxy.bindings import Binding, find_tool
+from mcp_tasks_proto.proxy.call import Call, failure, needs_tasks
 from mcp_tasks_proto.proxy.callers import Exchange
 from mcp_tasks_proto.proxy.carrying import meta_for_upstream, params_for_upstream
 from mcp_tasks_proto.proxy.collapsing import Collapsing
@@ -36,7 +37,7 @@ from mcp_tasks_proto.proxy.input_gate import declarable
 from mcp_tasks_proto.proxy.orphans import Orphans
 from mcp_tasks_proto.proxy.promoting import Promotions
 from mcp_tasks_proto.proxy.results import ResultCache, fingerprint, limited
-from mcp_tasks_proto.proxy.rounds import Round, Rounds
+from mcp_tasks_proto.proxy.rounds import Rounds
 from mcp_tasks_proto.proxy.settings import Upstream
 from mcp_tasks_proto.proxy.upstreams import Answer, Target
 from mcp_tasks_proto.proxy.views import created, own_view
@@ -47,33 +48,6 @@ from mcp_tasks_proto.wire.jsonrpc import Notification, is_id
 from mcp_tasks_proto.wire.schema import CallToolParams, ParamsError, TaskView, structure, timestamp
 
 __all__ = ["Call", "Calls"]
-
-
-@define(eq=False, kw_only=True)
-class Call:
-    """One request on its way through."""
-
-    exchange: Exchange
-    upstream: Upstream
-    target: Target
-    round: Round
-    tool: str | None
-    """The upstream's own name of the tool; ``None``: it is not about a tool."""
-    row: Row = Row.UNDECLARED
-    definition: UpstreamTool | None = None
-    declared: Mapping[str, Any] = field(factory=dict)
-    """The kinds of input, and other extensions, that the upstream hears of."""
-    declares: bool = False
-    """Whether the upstream heard of tasks."""
-    cached_as: str | None = None
-    """What its result is kept under; ``None``: nothing is, and nothing was looked for."""
-    attempts: int = 0
-    request: int | None = None
-    promoting: bool = False
-    """Whether a binding for it is being saved."""
-    promoted: Binding | None = None
-    early: Answer | None = None
-    """What the upstream answered while that was under way."""
 
 
 @define(eq=False, kw_only=True)
@@ -251,8 +225,8 @@ class Calls:
         if answer.result is not None:
             return self._take_result(call, answer.result)
         if answer.error is None:
-            return self.desk.callers.fail(call.exchange, _failure(call, answer))
-        if call.row is Row.COLLAPSE and not call.declares and _needs_tasks(answer.error):
+            return self.desk.callers.fail(call.exchange, failure(call, answer))
+        if call.row is Row.COLLAPSE and not call.declares and needs_tasks(answer.error):
             call.declares = True
             return self._send(call)
         return self.desk.callers.fail(call.exchange, self._error(answer.error))
@@ -389,7 +363,7 @@ class Calls:
         """The answer to a promoted call is the end of its task."""
         result = answer.result
         if result is None:
-            error = _failure(call, answer) if answer.error is None else self._error(answer.error)
+            error = failure(call, answer) if answer.error is None else self._error(answer.error)
             return self.promotions.failed(binding, error)
         match judge_answer("tools/call", result, declared=False):
             case Kind.COMPLETE:
@@ -408,22 +382,3 @@ def _nothing() -> None:
 
 def _unknown_tool(name: str) -> ErrorObject:
     return invalid_params(f"unknown tool: {name}")
-
-
-def _failure(call: Call, answer: Answer) -> ErrorObject:
-    """Return what to tell a caller whose call has no answer; only a tool does what must not be done twice."""
-    reason = answer.trouble or Trouble.INVALID
-    if call.tool is not None and answer.sent and reason in (Trouble.UNAVAILABLE, Trouble.INVALID):
-        return trouble(Trouble.OUTCOME_UNKNOWN)
-    return trouble(reason)
-
-
-def _needs_tasks(error: ErrorObject) -> bool:
-    """Whether this is the -32021 of a tool that cannot do without a task (NEG.5)."""
-    match error:
-        case ErrorObject(
-            code=ErrorCode.MISSING_CLIENT_CAPABILITY,
-            data={"requiredCapabilities": {"extensions": dict(extensions)}},
-        ):
-            return TASKS_EXTENSION in extensions
-    return False
