@@ -85,18 +85,14 @@ class DualEraHost(ProxyHost):
 
     # -- a legacy upstream ---------------------------------------------------------------------------------
 
-    def turn_legacy(
-        self, *tools: Mapping[str, Any], capabilities: Mapping[str, Any] | None = None, **facts: Any
-    ) -> None:
+    def turn_legacy(self, *tools: Mapping[str, Any], capabilities: Any = None, **facts: Any) -> None:
         """Answer the first request as a legacy upstream does, open its session, and list its tools."""
         name = self.waiting("server/discover", **facts).request
         refusal = {"jsonrpc": "2.0", "id": "server-error", "error": {"code": -32600, "message": "No session"}}
         self.give(UpstreamAnswered(request=name, message=refusal, http_status=400))
         self.open_session(*tools, capabilities=capabilities, **facts)
 
-    def open_session(
-        self, *tools: Mapping[str, Any], capabilities: Mapping[str, Any] | None = None, **facts: Any
-    ) -> None:
+    def open_session(self, *tools: Mapping[str, Any], capabilities: Any = None, **facts: Any) -> None:
         """Greet, and list the tools."""
         served = {"tools": {}, **TASKS} if capabilities is None else capabilities
         initialized = {

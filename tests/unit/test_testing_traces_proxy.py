@@ -208,8 +208,7 @@ def test_a_viewer_who_makes_no_sense(line: str, problem: str) -> None:
 
 
 def test_a_viewer_sees_what_the_ledger_shows() -> None:
-    played = play(
-        LEDGER + "    viewer directly directly in film sees H1\n    viewer bob in team film opens H1\n"
-    )
+    lines = ("viewer gil directly in film sees H1", "viewer bob in team film opens H1")
+    played = play(LEDGER + "".join(f"    {line}\n" for line in lines))
     assert "read: yes, a direct member of the project" in played
     assert '+0 created {"status": "working"}' in played

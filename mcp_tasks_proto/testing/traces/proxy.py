@@ -6,8 +6,8 @@ Set up with ``proxy before renderer render delete`` (an upstream and its tools; 
 long), ``proxy cuts 300`` (those that are longer), ``proxy project film`` (that callers are of),
 ``proxy keyed`` (they are API keys), ``proxy speaks 2025-11-25`` as well, ``proxy bridges``,
 ``proxy profile render`` (the tools that may be tasks), ``proxy gate closed``, and limits by name. What an
-upstream is, it answers by itself, and nothing is said of it. Handles are called ``H1``, ``H2`` and so on, in the
-order in which they are made.
+upstream is, it answers by itself, and nothing is said of it. Handles are called ``H1``, ``H2`` and so on, in
+the order in which they are made.
 
 ``caller``
     As ``client`` in :mod:`mcp_tasks_proto.testing.traces.facts`.
