@@ -229,6 +229,8 @@ class Calls:
         if call.row is Row.COLLAPSE and not call.declares and needs_tasks(answer.error):
             call.declares = True
             return self._send(call)
+        if call.tool is None and answer.error.code == ErrorCode.METHOD_NOT_FOUND:
+            return self.desk.callers.fail(call.exchange, method_not_found(call.exchange.request.method))
         return self.desk.callers.fail(call.exchange, self._error(answer.error))
 
     def _error(self, error: ErrorObject) -> ErrorObject:

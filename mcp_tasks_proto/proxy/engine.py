@@ -51,7 +51,7 @@ from mcp_tasks_proto.proxy.inputs import (
     UpstreamFailed,
     UpstreamNotified,
 )
-from mcp_tasks_proto.proxy.listening import Listened, Listeners
+from mcp_tasks_proto.proxy.listening import CallerStream, Listened, Listeners
 from mcp_tasks_proto.proxy.orphans import Orphan, Orphans
 from mcp_tasks_proto.proxy.promoting import Ending, Promotions
 from mcp_tasks_proto.proxy.rounds import Rounds
@@ -222,6 +222,8 @@ class ProxyEngine:
                     self._calls.promotion_due(key)
                 case Watch():
                     self._collapsing.due(key)
+                case CallerStream():
+                    self._listeners.stream_due(key)
                 case Listened():
                     self._listeners.due(key)
                 case Ending():

@@ -104,6 +104,8 @@ class ProxyLimits:
     """The longest of these pauses."""
     listening_poll_ms: int = _positive(30_000)
     """Between polls of a task whose upstream pushes its news (PRX.14)."""
+    listen_wait_ms: int = _positive(1_000)
+    """For upstreams to agree to push, before a caller who asked to hear of other tools is told so."""
     poll_floor_ms: int = _positive(500)
     """Shortest poll hint that callers are given, and that the proxy itself keeps to (PRX.12)."""
     keep_ms: int = _positive(7 * 86_400_000)

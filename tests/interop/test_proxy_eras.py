@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from inspect import signature
 from itertools import product
 from typing import Any
 
@@ -17,8 +18,9 @@ from mcp_tasks_adapters.client import Answer, InputRequest, decline
 from tests.adapters.client_harness import LOOPS
 from tests.adapters.test_cli_proxy import running
 from tests.interop import test_npm_server as npm
+from tests.interop import test_official_sdk as official
 from tests.interop import test_sdk1_server as sdk1
-from tests.interop.servers import serving
+from tests.interop.servers import needed, serving
 from tests.interop.test_legacy_clients import (
     RELATED,
     Report,
@@ -226,3 +228,48 @@ def before_sdk1(
 def test_before_a_server_of_the_python_sdk_1(before_sdk1: tuple[str, str], scenario: Scenario) -> None:
     loop, url = before_sdk1
     over_http(loop, url, scenario, visitor_class=sdk1.Dreamer, capabilities=sdk1.CAPABILITIES)
+
+
+# -- a modern client that others wrote -----------------------------------------------------------------------
+
+OTHERWISE = frozenset(
+    {
+        official.test_a_listen_stream_ends_with_its_server,  # that one is left out: the server is another
+        official.test_calls_a_tool,  # the proxy gives its own name
+        official.test_discovers_and_agrees_on_the_modern_protocol,  # likewise
+        official.test_the_server_sees_what_each_client_is_able_to_do,  # it sees the proxy (PRX.1)
+    }
+)
+CHECKS = [
+    check
+    for name, check in vars(official).items()
+    if name.startswith("test_") and check not in OTHERWISE and list(signature(check).parameters) == ["sdk"]
+]
+"""Everything that ``test_official_sdk.py`` says of one run of the official Python SDK 2.x."""
+
+
+@pytest.fixture(scope="module", params=LOOPS)
+def modern(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> official.Report:
+    loop, folder = request.param, tmp_path_factory.mktemp("modern")
+    python = needed("MCP_SDK_PYTHON", "a Python interpreter with the official SDK 2.x ('mcp>=2.3')")
+    serve = [sys.executable, "-m", "mcp_tasks_adapters.cli", "serve", official.FARM, "--loop", loop]
+    with serving([*serve, "--store", "memory:"], folder / "server.log") as url:
+        proxy = [sys.executable, "-m", "tests.interop.bridging_proxy", loop, url]
+        with serving(proxy, folder / "proxy.log") as proxied:
+            connection = official.Connection(name=f"proxy-{loop}", command=(), url="through a proxy")
+            return official.run_client(python, connection, "http", proxied, left_out="stop")
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("test_"))
+def test_the_python_sdk_2_through_the_proxy(modern: official.Report, check: Any) -> None:
+    check(modern)
+
+
+def test_prx1_the_upstream_hears_the_proxy_and_what_each_caller_declares(modern: official.Report) -> None:
+    plain, asking, tasking = (result["structuredContent"] for result in modern.returned("metadata"))
+    meta, capabilities = official.META, f"{official.META}clientCapabilities"
+    for metadata in (plain, asking, tasking):
+        assert metadata[f"{meta}clientInfo"] == {"name": "mcp-tasks-proxy", "version": "0"}
+    assert plain[capabilities] == {}
+    assert set(asking[capabilities]) == {"elicitation", "sampling", "roots"}
+    assert tasking[capabilities]["extensions"] == {official.TASKS: {}}

@@ -418,6 +418,24 @@ def test_leg8_what_a_task_asks_is_asked_on_the_stream_of_its_result() -> None:
     assert host.waiting("tasks/update").message["params"]["inputResponses"] == {"a": ACCEPTED}
 
 
+def test_trap24_a_view_that_comes_late_asks_nothing_again() -> None:
+    """The upstream has the answer, and a poll that was on its way says what was before."""
+    host = bridged()
+    host.reads = True
+    handle = made(host)
+    waiting = host.ask("tasks/result", {"taskId": handle}, id=3)
+    asks = task("input_required", "up-7", inputRequests={"a": form(), "b": form()})
+    host.answer("tasks/get", asks)
+    first, second = host.sent_on(waiting)[-2:]
+    host.arrive(result_message(first["id"], ACCEPTED), session="session-1")
+    host.answer("tasks/get", asks)
+    host.answer("tasks/update", {})
+    host.advance(1000)
+    host.answer("tasks/get", {**asks, "statusMessage": "it was so a moment ago"})
+    questions = [one for one in host.sent_on(waiting) if one["method"] == "elicitation/create"]
+    assert questions == [first, second]
+
+
 def test_leg8_a_question_that_is_answered_with_an_error_stops_the_task() -> None:
     """The upstream gets no answer; that the task is of no use is what it can be told."""
     host = bridged({"sampling": {}}, input_kinds=frozenset(InputKind))
