@@ -18,12 +18,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Any
 
 from mcp_tasks_adapters.asyncio_h11.loop import open_driver
+from mcp_tasks_adapters.asyncio_h11.proxy import open_proxy
 from mcp_tasks_adapters.clock import unix_ms
-from mcp_tasks_adapters.driver import Store
+from mcp_tasks_adapters.driver import Service, Store
 from mcp_tasks_adapters.http_endpoint import (
     Headers,
     HttpEndpoint,
@@ -31,6 +33,7 @@ from mcp_tasks_adapters.http_endpoint import (
     over_limit,
     response_parts,
 )
+from mcp_tasks_adapters.proxy import Proxy, ProxyStore
 from mcp_tasks_adapters.toolkit import Server
 from mcp_tasks_proto.inputs import HttpHead
 from mcp_tasks_proto.limits import Limits
@@ -38,7 +41,7 @@ from mcp_tasks_proto.wire.http import STREAM_HEADERS, EndpointPolicy, Refusal
 from mcp_tasks_proto.wire.jsonrpc import encode, error_message, message_too_large
 from mcp_tasks_proto.wire.sse import KEEP_ALIVE, encode_event
 
-__all__ = ["AsgiApp", "asgi_app"]
+__all__ = ["AsgiApp", "asgi_app", "proxy_asgi_app"]
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -60,16 +63,35 @@ def asgi_app(
     ``example.com:*`` stands for every port, and ``*`` for everything.
     """
     policy = endpoint_policy(path, allowed_hosts, allowed_origins, sessions=server.serves_sessions)
-    return AsgiApp(server, policy=policy, store=store)
+    return AsgiApp(lambda: open_driver(server, store), limits=server.limits, policy=policy)
+
+
+def proxy_asgi_app(
+    proxy: Proxy,
+    *,
+    path: str = "/mcp",
+    store: ProxyStore | None = None,
+    allowed_hosts: Collection[str] = (),
+    allowed_origins: Collection[str] = (),
+) -> AsgiApp:
+    """Return an ASGI application that is a proxy; everything else is as with :func:`asgi_app`."""
+    policy = endpoint_policy(path, allowed_hosts, allowed_origins, sessions=True)
+    return AsgiApp(lambda: open_proxy(proxy, store), limits=proxy.limits, policy=policy)
 
 
 class AsgiApp:
-    """An ASGI 3 application; made by :func:`asgi_app`."""
+    """An ASGI 3 application; made by :func:`asgi_app` or :func:`proxy_asgi_app`."""
 
-    def __init__(self, server: Server, *, policy: EndpointPolicy, store: Store | None) -> None:
-        self._server = server
+    def __init__(
+        self,
+        opening: Callable[[], AbstractAsyncContextManager[Service]],
+        *,
+        limits: Limits,
+        policy: EndpointPolicy,
+    ) -> None:
+        self._opening = opening
+        self._limits = limits
         self._policy = policy
-        self._store = store
         self._endpoint: HttpEndpoint | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,9 +109,9 @@ class AsgiApp:
     async def _live(self, receive: Receive, send: Send) -> None:
         """Run the driver from the start of the server to its end."""
         await receive()
-        async with open_driver(self._server, self._store) as driver:
+        async with self._opening() as driver:
             self._endpoint = HttpEndpoint(
-                driver=driver, policy=self._policy, limits=self._server.limits, now_ms=unix_ms
+                driver=driver, policy=self._policy, limits=self._limits, now_ms=unix_ms
             )
             await send({"type": "lifespan.startup.complete"})
             await receive()

@@ -200,6 +200,9 @@ class Service(Protocol):
     def closed(self, exchange: int) -> None:
         """The peer of this exchange is gone."""
 
+    def connection_closed(self, connection: Hashable) -> None:
+        """A shared channel has ended."""
+
     def ready(self, exchange: int) -> None:
         """What was sent on this exchange's stream has been written."""
 

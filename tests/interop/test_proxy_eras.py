@@ -10,17 +10,21 @@ import sys
 from collections.abc import Iterator
 from inspect import signature
 from itertools import product
+from subprocess import DEVNULL
 from typing import Any
 
 import pytest
 from mcp_tasks_adapters.client import Answer, InputRequest, decline
+from mcp_tasks_adapters.proxy import Proxy, StdioUpstream
 
 from tests.adapters.client_harness import LOOPS
+from tests.adapters.client_harness import run as run_on
+from tests.adapters.proxy_harness import proxying
 from tests.adapters.test_cli_proxy import running
 from tests.interop import test_npm_server as npm
 from tests.interop import test_official_sdk as official
 from tests.interop import test_sdk1_server as sdk1
-from tests.interop.servers import needed, serving
+from tests.interop.servers import ROOT, needed, serving
 from tests.interop.test_legacy_clients import (
     RELATED,
     Report,
@@ -273,3 +277,18 @@ def test_prx1_the_upstream_hears_the_proxy_and_what_each_caller_declares(modern:
     assert plain[capabilities] == {}
     assert set(asking[capabilities]) == {"elicitation", "sampling", "roots"}
     assert tasking[capabilities]["extensions"] == {official.TASKS: {}}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_std1_an_upstream_of_2025_on_stdio(loop: str) -> None:
+    """One process and one session for all callers."""
+
+    async def go(on: Any) -> None:
+        upstream = StdioUpstream(name="old", command=sdk1.SDK1.command("stdio"), cwd=ROOT, stderr=DEVNULL)
+        async with proxying(on, Proxy([upstream])) as url:
+            visitor = sdk1.Dreamer(on)
+            async with on.connect(url, answer=visitor.answer) as visitor.client:
+                assert said_by_tool(await visitor.outcome("greet", {"name": "Ada"})) == "Hello, Ada!"
+                await a_task_that_asks(visitor)
+
+    run_on(loop, go)

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from mcp_tasks_adapters.asyncio_h11.client import AsyncioClientLoop, http_transports, stdio_transports
 from mcp_tasks_adapters.asyncio_h11.loop import AsyncioThread
 from mcp_tasks_adapters.asyncio_h11.server import serve_endpoint
+from mcp_tasks_adapters.asyncio_h11.stdio import serve_lines
 from mcp_tasks_adapters.client.http import HttpTransport
 from mcp_tasks_adapters.clock import SteadyClock
 from mcp_tasks_adapters.http_endpoint import endpoint_policy
@@ -19,7 +20,7 @@ from mcp_tasks_adapters.proxy.transports import Transports
 from mcp_tasks_adapters.stdio_client import StdioTransport
 from mcp_tasks_adapters.storing import SETTLE_MS
 
-__all__ = ["open_proxy", "serve_proxy"]
+__all__ = ["open_proxy", "serve_proxy", "serve_proxy_stdio"]
 
 
 async def serve_proxy(
@@ -47,6 +48,18 @@ async def serve_proxy(
         port=port,
         ready=ready,
     )
+
+
+async def serve_proxy_stdio(
+    proxy: Proxy,
+    *,
+    store: ProxyStore | None = None,
+    files: tuple[int, int] | None = None,
+    on_end: Callable[[], object] = lambda: None,
+) -> None:
+    """Run a proxy for one caller on stdin and stdout, until it closes stdin, or until cancelled; everything
+    else is as with :func:`~mcp_tasks_adapters.asyncio_h11.serve_stdio`."""
+    await serve_lines(open_proxy(proxy, store), proxy.limits, files=files, on_end=on_end)
 
 
 @asynccontextmanager

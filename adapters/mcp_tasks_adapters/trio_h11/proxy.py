@@ -19,8 +19,9 @@ from mcp_tasks_adapters.storing import SETTLE_MS
 from mcp_tasks_adapters.trio_h11.client import TrioClientLoop, http_transports, stdio_transports
 from mcp_tasks_adapters.trio_h11.loop import TrioThread
 from mcp_tasks_adapters.trio_h11.server import serve_endpoint
+from mcp_tasks_adapters.trio_h11.stdio import serve_lines
 
-__all__ = ["open_proxy", "serve_proxy"]
+__all__ = ["open_proxy", "serve_proxy", "serve_proxy_stdio"]
 
 
 async def serve_proxy(
@@ -50,6 +51,18 @@ async def serve_proxy(
         ready=ready,
         task_status=task_status,
     )
+
+
+async def serve_proxy_stdio(
+    proxy: Proxy,
+    *,
+    store: ProxyStore | None = None,
+    files: tuple[int, int] | None = None,
+    on_end: Callable[[], object] = lambda: None,
+) -> None:
+    """Run a proxy for one caller on stdin and stdout, until it closes stdin, or until cancelled; everything
+    else is as with :func:`~mcp_tasks_adapters.trio_h11.serve_stdio`."""
+    await serve_lines(open_proxy(proxy, store), proxy.limits, files=files, on_end=on_end)
 
 
 @asynccontextmanager
