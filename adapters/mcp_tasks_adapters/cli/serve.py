@@ -13,6 +13,7 @@ from attrs import evolve, field, frozen
 
 from mcp_tasks_adapters.cli.stopping import GRACE_MS, StopSignals
 from mcp_tasks_adapters.cli.store import ChosenStore
+from mcp_tasks_adapters.collector import relax_collector
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_adapters.toolkit import Server
 
@@ -140,6 +141,7 @@ def from_loop_module(loop: str, name: str) -> Any:
 
 
 def _run(serve: Serve, signals: StopSignals, *, loop: str) -> None:
+    relax_collector()
     problem: BaseException | None = None
     try:
         if loop == "trio":
