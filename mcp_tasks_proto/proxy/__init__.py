@@ -18,6 +18,7 @@ from mcp_tasks_proto.proxy.decision import (
     decide,
     judge_answer,
 )
+from mcp_tasks_proto.proxy.directory import Directory, Member, Program, Project, Role
 from mcp_tasks_proto.proxy.effects import (
     DrawRandom,
     DropTask,
@@ -73,6 +74,7 @@ __all__ = [
     "Decision",
     "DecisionReason",
     "Denial",
+    "Directory",
     "DrawRandom",
     "DropTask",
     "Era",
@@ -81,8 +83,11 @@ __all__ = [
     "InputKind",
     "Kind",
     "LoadTask",
+    "Member",
     "MessageAdmitted",
     "Note",
+    "Program",
+    "Project",
     "ProxyEffect",
     "ProxyEngine",
     "ProxyInput",
@@ -92,6 +97,7 @@ __all__ = [
     "Purge",
     "Purpose",
     "RandomDrawn",
+    "Role",
     "Row",
     "SaveBinding",
     "SaveSnapshot",
