@@ -44,6 +44,7 @@ from mcp_tasks_proto.proxy.handles import (
     StoredHandles,
 )
 from mcp_tasks_proto.proxy.inputs import (
+    AccessChanged,
     MessageAdmitted,
     ProxyInput,
     RandomDrawn,
@@ -54,6 +55,7 @@ from mcp_tasks_proto.proxy.inputs import (
     UpstreamFailed,
     UpstreamNotified,
 )
+from mcp_tasks_proto.proxy.preview import UpstreamPreview, preview
 from mcp_tasks_proto.proxy.settings import (
     Access,
     InputKind,
@@ -68,6 +70,7 @@ __all__ = [
     "RANDOM_BYTES",
     "TROUBLE_TABLE",
     "Access",
+    "AccessChanged",
     "Aead",
     "Binding",
     "Circumstances",
@@ -116,12 +119,14 @@ __all__ = [
     "UpstreamAnswered",
     "UpstreamFailed",
     "UpstreamNotified",
+    "UpstreamPreview",
     "binding_from_json",
     "binding_to_json",
     "check_binding",
     "decide",
     "first_of",
     "judge_answer",
+    "preview",
     "snapshot_from_json",
     "snapshot_to_json",
 ]

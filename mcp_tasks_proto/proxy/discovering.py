@@ -69,6 +69,11 @@ class Discoveries:
         for asked in self._under_way.values():
             asked.outdated |= upstream in (None, asked.target.upstream)
 
+    def settings_changed(self) -> None:
+        """Forget everything: other settings are in force, and another bound may be."""
+        self.drop_all()
+        self._cache = DiscoveryCache(self.shared.limits.discoveries)
+
     def _send(
         self,
         asked: _Asked,
