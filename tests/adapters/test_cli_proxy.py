@@ -14,9 +14,11 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
-from mcp_tasks_adapters.cli.proxy import choose_proxy_store, make_proxy
+from click.testing import CliRunner
+from mcp_tasks_adapters.cli.commands import mcp_tasks
+from mcp_tasks_adapters.cli.proxy import choose_proxy_store, make_config
 from mcp_tasks_adapters.cli.serve import ServeError
-from mcp_tasks_adapters.proxy import HttpUpstream, MemoryProxyStore, SqliteProxyStore
+from mcp_tasks_adapters.proxy import HttpUpstream, MemoryProxyStore, SqliteProxyStore, StdioUpstream
 from mcp_tasks_adapters.storing import StoreError
 
 from mcp_tasks_proto.vocabulary import MODERN_VERSION
@@ -72,11 +74,6 @@ def until(served: Served, task_id: str, status: str) -> dict[str, Any]:
     raise AssertionError(f"it is {view['status']}")
 
 
-def said_by(*command: str) -> tuple[int, str]:
-    ended = subprocess.run([*MCP_TASKS, *command], capture_output=True, text=True, timeout=PATIENCE_S)
-    return ended.returncode, ended.stderr
-
-
 @both_loops
 def test_prx6_a_proxy_is_killed_and_its_handles_go_on(loop: str, farm: Served, tmp_path: Path) -> None:
     (tmp_path / "key").write_text(KEY)
@@ -121,7 +118,15 @@ def test_prx15_tools_of_several_upstreams_have_their_names(farm: Served) -> None
 @pytest.mark.parametrize(
     ("command", "complaint"),
     [
-        ([], "Missing option '--upstream'"),
+        ([], "give a CONFIG, --upstream or --upstream-stdio"),
+        (["none.toml", "--input", "form"], "--input is for a proxy without a file"),
+        (["none.toml", "--upstream-stdio", "x"], "--upstream-stdio is for a proxy without a file"),
+        (["none.toml"], "none.toml: cannot be read: No such file"),
+        (["--upstream", "http://a.example/", "--json"], "--json goes with --check"),
+        (["--upstream-stdio", "a=x", "--upstream-stdio", "x y"], "needs a name: --upstream-stdio 'NAME=x y'"),
+        (["--upstream-stdio", "a__b=x"], "an upstream's name"),
+        (["--upstream-stdio", "a= "], "there is no command"),
+        (["--upstream-stdio", "'"], "No closing quotation"),
         (["--upstream", "http://a.example/", "--upstream", "b=http://b.example/"], "each needs a name"),
         (["--upstream", "ftp://a.example/"], "an endpoint is an http:// or https:// URL"),
         (["--upstream", "a__b=http://a.example/"], "an upstream's name"),
@@ -131,21 +136,33 @@ def test_prx15_tools_of_several_upstreams_have_their_names(farm: Served) -> None
     ],
 )
 def test_a_mistake_on_the_command_line_is_named(command: list[str], complaint: str) -> None:
-    code, said = said_by("proxy", *command)
-    assert code != 0
-    assert complaint in said
+    ended = CliRunner().invoke(mcp_tasks, ["proxy", *command])
+    assert ended.exit_code != 0
+    assert complaint in ended.output
 
 
 @pytest.mark.parametrize("name", ["upstream", "a"])
 def test_an_address_may_have_an_equals_sign(name: str) -> None:
     url = "http://a.example/mcp?tenant=1"
-    upstream = make_proxy([url if name == "upstream" else f"{name}={url}"], None).upstreams[name]
+    (upstream,) = make_config([url if name == "upstream" else f"{name}={url}"]).upstreams
     assert upstream == HttpUpstream(name=name, url=url)
+
+
+def test_sec2_a_server_that_is_started_does_not_hear_of_the_stores_keys(monkeypatch: Any) -> None:
+    monkeypatch.setenv("MCP_TASKS_STORE_KEYS", KEY)
+    monkeypatch.setenv("OTHER", "1")
+    config = make_config(["farm=http://a.example/"], stdio=["old=python 'a server.py' X=1"])
+    _, upstream = config.upstreams
+    assert isinstance(upstream, StdioUpstream)
+    assert (upstream.name, upstream.command) == ("old", ("python", "a server.py", "X=1"))
+    assert upstream.env is not None
+    assert upstream.env["OTHER"] == "1"
+    assert "MCP_TASKS_STORE_KEYS" not in upstream.env
 
 
 def test_prx15_names_are_checked_before_anything_is_served() -> None:
     with pytest.raises(ServeError, match=r"--upstream =http://a\.example/: an upstream's name"):
-        make_proxy(["=http://a.example/"], None)
+        make_config(["=http://a.example/"])
 
 
 def test_sec2_a_file_takes_a_key(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from mcp_tasks_adapters.proxy.callers import Caller, Credentials
 from mcp_tasks_adapters.proxy.proxy import HttpUpstream, Policies, Proxy, StdioUpstream
@@ -18,7 +18,7 @@ from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy import Access, Directory, ProxyLimits, Upstream
 from mcp_tasks_proto.request_state import Sealer
 
-__all__ = ["Listen", "ProxyConfig", "StorePlace"]
+__all__ = ["Listen", "ProxyConfig", "StorePlace", "bounds_of_one"]
 
 
 @frozen(kw_only=True)
@@ -121,3 +121,8 @@ class ProxyConfig:
             sealer=sealer,
             **self.policies,
         )
+
+
+def bounds_of_one(limits: ProxyLimits) -> ProxyLimits:
+    """Return the bounds of a proxy whose callers have no name: all of them are one to it."""
+    return evolve(limits, tasks_per_principal=limits.tasks, streams_per_principal=limits.streams)
