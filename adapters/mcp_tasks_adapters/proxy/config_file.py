@@ -17,7 +17,7 @@ from attrs import fields
 from mcp_tasks_adapters.proxy.config import Listen, ProxyConfig, StorePlace, bounds_of_one
 from mcp_tasks_adapters.proxy.config_people import People
 from mcp_tasks_adapters.proxy.config_secrets import Secrets
-from mcp_tasks_adapters.proxy.config_upstreams import read_upstreams
+from mcp_tasks_adapters.proxy.config_upstreams import read_upstreams, with_environment
 from mcp_tasks_adapters.proxy.proxy import HttpUpstream, Policies, StdioUpstream
 from mcp_tasks_adapters.proxy.toml_tables import ConfigError, Document, Table, listed
 from mcp_tasks_adapters.stores.sealing import KEYS_VARIABLE, RecordKeys
@@ -83,7 +83,7 @@ class _Reader:
             store=store,
             limits=bounds,
             proxy_limits=proxy_bounds,
-            upstreams=upstreams,
+            upstreams=tuple(with_environment(upstream, self._secrets) for upstream in upstreams),
             directory=directory,
             callers=callers,
             policies=policies,

@@ -8,6 +8,7 @@ from typing import Final
 
 from mcp_tasks_adapters.proxy.callers import SHORTEST, digest_of, read_digest
 from mcp_tasks_adapters.proxy.toml_tables import Table
+from mcp_tasks_adapters.stores.sealing import KEYS_VARIABLE
 
 __all__ = ["Secrets"]
 
@@ -20,24 +21,22 @@ class Secrets:
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder = folder
         self._environment = environment
-        self._variables: set[str] = set()
+        self._variables = {KEYS_VARIABLE}
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The environment, as long as nothing in it is a secret of the proxy's own."""
+        """The environment without what was read of it so far: the proxy's own secrets."""
         return {name: value for name, value in self._environment.items() if name not in self._variables}
 
     def path(self, name: str | None) -> Path | None:
         """Return the file of a name in the configuration: from its folder, whatever this process's own is."""
         return None if name is None else (self._folder / name).absolute()
 
-    def keep_from_upstreams(self, variable: str) -> None:
-        """Leave a variable out of :attr:`environment`."""
-        self._variables.add(variable)
-
     def read(self, table: Table, key: str) -> str | None:
         """Read what ``{ file = "…" }`` or ``{ variable = "…" }`` names; ``None``: that is a mistake."""
         source = table.table(key)
+        if not isinstance(table.content[key], dict):
+            return None
         file, variable = source.text("file"), source.text("variable")
         source.close()
         if (file is None) is (variable is None):

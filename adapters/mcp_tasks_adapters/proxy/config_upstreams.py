@@ -12,9 +12,8 @@ from mcp_tasks_adapters.http_exchange import HttpAddress, check_headers
 from mcp_tasks_adapters.proxy.config_secrets import Secrets
 from mcp_tasks_adapters.proxy.proxy import HttpUpstream, StdioUpstream
 from mcp_tasks_adapters.proxy.toml_tables import Table
-from mcp_tasks_adapters.stores.sealing import KEYS_VARIABLE
 
-__all__ = ["read_upstreams"]
+__all__ = ["read_upstreams", "with_environment"]
 
 SECRET_HEADERS: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
 """Headers that hold a credential, so that their value does not stand in a configuration."""
@@ -25,12 +24,10 @@ Declared = HttpUpstream | StdioUpstream
 
 def read_upstreams(top: Table, secrets: Secrets) -> tuple[Declared, ...]:
     """Read ``[upstreams.NAME]``; those with a mistake are left out, and there is one at least."""
-    secrets.keep_from_upstreams(KEYS_VARIABLE)
-    environments: dict[str, Mapping[str, str]] = {}
     declared: list[Declared] = []
     labels: dict[str, str] = {}
     for name, table in top.tables("upstreams"):
-        upstream = _read_upstream(name, table, secrets, environments)
+        upstream = _read_upstream(name, table, secrets)
         table.close()
         if upstream is None:
             continue
@@ -45,13 +42,10 @@ def read_upstreams(top: Table, secrets: Secrets) -> tuple[Declared, ...]:
         declared.append(upstream)
     if not top.content.get("upstreams"):
         top.note("there is no upstream: add [upstreams.NAME] with a url or a command", "upstreams")
-    # What is a secret is known when all of them have been read.
-    return tuple(_with_environment(upstream, environments, secrets) for upstream in declared)
+    return tuple(declared)
 
 
-def _read_upstream(
-    name: str, table: Table, secrets: Secrets, environments: dict[str, Mapping[str, str]]
-) -> Declared | None:
+def _read_upstream(name: str, table: Table, secrets: Secrets) -> Declared | None:
     common: dict[str, Any] = {
         "name": name,
         "label": table.text("label"),
@@ -64,7 +58,7 @@ def _read_upstream(
         return None
     if "url" in table:
         return _read_http(table, common, secrets)
-    return _read_stdio(table, common, secrets, environments)
+    return _read_stdio(table, common, secrets)
 
 
 def _read_http(table: Table, common: dict[str, Any], secrets: Secrets) -> HttpUpstream | None:
@@ -117,9 +111,7 @@ def _problem(name: str, said: Any, others: Mapping[str, str]) -> str | None:
     return None
 
 
-def _read_stdio(
-    table: Table, common: dict[str, Any], secrets: Secrets, environments: dict[str, Mapping[str, str]]
-) -> StdioUpstream | None:
+def _read_stdio(table: Table, common: dict[str, Any], secrets: Secrets) -> StdioUpstream | None:
     command: Sequence[str] | None = table.texts("command")
     folder = secrets.path(table.text("folder"))
     own = table.table("environment")
@@ -128,20 +120,21 @@ def _read_stdio(
         value = secrets.read(own, name) if isinstance(said, dict) else own.text(name)
         if value is not None:
             more[name] = value
-    environments[common["name"]] = more
     if folder is not None and not folder.is_dir():
         table.note("there is no such folder", "folder")
     if not command:
         if command is not None and not table.content["command"]:
             table.note("is empty: write the program and its arguments", "command")
         return None
-    return StdioUpstream(command=tuple(command), cwd=None if folder is None else str(folder), **common)
+    cwd = None if folder is None else str(folder)
+    return StdioUpstream(command=tuple(command), env=more, cwd=cwd, **common)
 
 
-def _with_environment(
-    upstream: Declared, environments: Mapping[str, Mapping[str, str]], secrets: Secrets
-) -> Declared:
-    """Give a server that is started here this process's environment without secrets, and what is its own."""
+def with_environment(upstream: Declared, secrets: Secrets) -> Declared:
+    """Give a server that is started here this process's environment, beside what is its own.
+
+    What is a secret of the proxy's is left out: it is known when all else has been read.
+    """
     if isinstance(upstream, HttpUpstream):
         return upstream
-    return evolve(upstream, env={**secrets.environment, **environments[upstream.name]})
+    return evolve(upstream, env={**secrets.environment, **(upstream.env or {})})

@@ -143,7 +143,9 @@ class Table:
         for name in above.content:
             if not name:
                 above.note("a name is empty", name)
-            yield name, above.table(name)
+            table = above.table(name)
+            if isinstance(above.content[name], dict):
+                yield name, table
 
     def rows(self, key: str) -> Iterator[Table]:
         """Read an array of tables."""
