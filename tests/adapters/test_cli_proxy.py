@@ -6,8 +6,9 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from hashlib import sha256
 from http.client import HTTPConnection
 from pathlib import Path
 from time import monotonic, sleep
@@ -23,7 +24,7 @@ from mcp_tasks_adapters.storing import StoreError
 
 from mcp_tasks_proto.vocabulary import MODERN_VERSION
 from mcp_tasks_proto.wire.http import request_headers
-from tests.adapters.test_cli import MCP_TASKS, PATIENCE_S, Served, request
+from tests.adapters.test_cli import MCP_TASKS, PATIENCE_S, Served, events, request
 
 both_loops = pytest.mark.parametrize("loop", ["trio", "asyncio"])
 
@@ -174,3 +175,101 @@ def test_sec2_a_file_takes_a_key(tmp_path: Path) -> None:
     assert isinstance(chosen.store, MemoryProxyStore)
     assert isinstance(default.store, MemoryProxyStore)
     assert (chosen.notice, default.notice) == (None, "keeping handles in memory only; see --store")
+
+
+# -- a configuration that changes ----------------------------------------------------------------------------
+
+ALICE = {"Authorization": f"Bearer {TOKEN}"}
+BOB = {"Authorization": "Bearer a-token-of-bobs-012345"}
+
+
+def written(farm: Served, *, name: str = "studio", bob: bool = True, **more: str) -> str:
+    """Write a configuration with one upstream, for Alice and perhaps Bob."""
+    digest = sha256(TOKEN.encode()).hexdigest()
+    lines = [
+        f'name = "{name}"',
+        *(f"{table} {rows}" for table, rows in more.items()),
+        f'[upstreams.farm]\nurl = "{farm.url}"',
+        f'[members.alice]\ntokens = [ {{ sha256 = "{digest}" }} ]',
+    ]
+    if bob:
+        lines.append('[members.bob]\ntokens = [ { variable = "BOBS_TOKEN" } ]')
+    return "\n".join(lines)
+
+
+@both_loops
+def test_prx2_sighup_changes_the_configuration_and_drops_no_stream(
+    loop: str, farm: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOBS_TOKEN", "a-token-of-bobs-012345")
+    path = tmp_path / "proxy.toml"
+    path.write_text(written(farm), encoding="utf-8")
+    with running("proxy", str(path), "--loop", loop, "--store", "memory:") as proxy, ExitStack() as stack:
+        assert proxy.process.stderr is not None
+
+        def hang_up(*said: str) -> None:
+            proxy.process.send_signal(signal.SIGHUP)
+            for line in said:
+                assert proxy.process.stderr is not None
+                assert proxy.process.stderr.readline() == f"{line}\n"
+
+        def name(headers: Mapping[str, str]) -> str:
+            meta = proxy.ask("server/discover", {}, headers)["result"]["_meta"]
+            return str(meta["io.modelcontextprotocol/serverInfo"]["name"])
+
+        def listening(headers: Mapping[str, str], **wanted: Any) -> Iterator[dict[str, Any]]:
+            params = {"notifications": {"toolsListChanged": True, **wanted}}
+            connection = stack.enter_context(closing(proxy.send("subscriptions/listen", params, headers)))
+            stream = events(connection.getresponse())
+            assert next(stream)["method"] == "notifications/subscriptions/acknowledged"
+            return stream
+
+        call = {"name": "publish", "arguments": {}}
+        task_id = proxy.ask("tools/call", call, ALICE)["result"]["taskId"]
+        alices, bobs = listening(ALICE, taskIds=[task_id]), listening(BOB)
+        assert name(BOB) == "studio"
+
+        # A wrong file changes nothing.
+        path.write_text(written(farm, title='"x"'), encoding="utf-8")
+        hang_up(
+            "the configuration cannot be used.",
+            f"{path}:2: this is not TOML: Expected '=' after a key in a key/value pair",
+            "the configuration before stays in force",
+        )
+        assert name(BOB) == "studio"
+
+        # Another one is in force at once: Bob is not let in any more, and Alice's stream goes on.
+        path.write_text(
+            written(farm, name="atelier", bob=False, **{"[listen]": "\nport = 1"}), encoding="utf-8"
+        )
+        hang_up(
+            "the configuration is reloaded",
+            "what has changed in [listen] takes a restart, and is not in force",
+        )
+        *_, last = bobs
+        assert last["result"]["resultType"] == "complete"
+        assert name(ALICE) == "atelier"
+        assert "not authorized" in proxy.ask("server/discover", {}, BOB)["error"]["message"]
+        while (seen := next(alices)).get("params", {}).get("status") != "input_required":
+            pass
+        answers = {key: {"action": "accept", "content": {}} for key in seen["params"]["inputRequests"]}
+        assert "result" in proxy.ask("tasks/update", {"taskId": task_id, "inputResponses": answers}, ALICE)
+        while (seen := next(alices)).get("params", {}).get("status") != "completed":
+            pass
+        assert seen["params"]["taskId"] == task_id
+        assert proxy.end(signal.SIGTERM) == (0, "")
+        *_, last = alices
+        assert last["result"]["resultType"] == "complete"
+
+
+def test_what_the_command_line_says_goes_before_the_file(farm: Served, tmp_path: Path) -> None:
+    path = tmp_path / "proxy.toml"
+    path.write_text(f'[listen]\npath = "/other"\nport = 1\n[upstreams.farm]\nurl = "{farm.url}"\n')
+    with running("proxy", str(path), "--port", "0", "--store", "memory:") as proxy:
+        assert proxy.path == "/other"
+        listed = proxy.ask("tools/list", {})["result"]["tools"]
+        assert [tool["name"] for tool in listed] == ["publish"]
+        proxy.process.send_signal(signal.SIGHUP)
+        assert proxy.process.stderr is not None
+        assert proxy.process.stderr.readline() == "the configuration is reloaded\n"
+        assert proxy.end(signal.SIGTERM) == (0, "")

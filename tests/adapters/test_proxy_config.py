@@ -465,7 +465,8 @@ def test_check_knows_callers_who_see_nothing(folder: Path) -> None:
     (folder / "it.toml").write_text(
         f"{FARM}[profiles.none]\ntools = []\n[projects.a]\nupstreams = []\n[projects.b]\nprofile = 'none'\n"
         "[members.x]\nroles = { a = 'team', b = 'team' }\n"
-        "tokens = [ { project = 'a', variable = 'FARM_TOKEN' }, { project = 'b', sha256_file = 'digest' } ]\n",
+        "tokens = [ { project = 'a', variable = 'FARM_TOKEN' },"
+        " { project = 'b', sha256_file = 'digest' } ]\n",
         encoding="utf-8",
     )
     code, said, _ = check(folder, "it.toml")
