@@ -238,6 +238,20 @@ async def test_prx7_a_caller_who_has_left_is_not_asked_for(world: World) -> None
 
 
 @on_both_loops
+async def test_prx7_whoever_is_about_to_be_let_in_is_asked_for_by_the_new_rules(world: World) -> None:
+    running = Running(world, Proxy([FARM], authenticate=later(known("alice", "bob"))))
+    streams = [world.start("subscriptions/listen", TOOLS, facts=by(name)) for name in ("alice", "bob")]
+    running.driver.reconfigure(Proxy([FARM], authenticate=later(known("alice"))))
+    await world.settle()
+    assert [stream.status for stream in streams] == [None, 401]
+    assert streams[0].sent[0]["method"] == "notifications/subscriptions/acknowledged"
+    nameless = world.start("subscriptions/listen", TOOLS, facts=by("eve"))
+    running.driver.reconfigure(Proxy([FARM]))
+    await world.settle()
+    assert nameless.replies == []
+
+
+@on_both_loops
 async def test_lim3_other_bounds_are_in_force_at_once(world: World) -> None:
     running = Running(world, Proxy([FARM]))
     await running.listen()

@@ -103,9 +103,14 @@ class _Owed:
     """An exchange whose reply is owed."""
 
     channel: Channel
-    message: Any
-    facts: RequestFacts | None = None
+    received: MessageReceived
+    facts: RequestFacts | None
     """Who asks, for as long as the reply is owed: it may be looked at again."""
+
+    @property
+    def message(self) -> Any:
+        """The parsed JSON."""
+        return self.received.message
 
 
 @define(eq=False, kw_only=True)
@@ -175,13 +180,16 @@ class ProxyDriver:
     ) -> int:
         """Take in a parsed JSON value; return the exchange it opened. The reply may come before that."""
         exchange = next(self._exchanges)
-        self._owed[exchange] = _Owed(channel, message, facts)
         received = MessageReceived(exchange=exchange, message=message, connection=connection, http=http)
+        self._owed[exchange] = _Owed(channel, received, facts)
+        self._let_in(received, facts)
+        return exchange
+
+    def _let_in(self, received: MessageReceived, facts: RequestFacts | None) -> None:
         if self.asks_who_calls:
             self._admission.ask(received, facts)
         else:
             self.feed(received)
-        return exchange
 
     def receive_head(self, channel: Channel, *, facts: RequestFacts | None, http: HttpHead) -> int:
         """Refuse a request without a message: a proxy has no sessions."""
@@ -212,13 +220,15 @@ class ProxyDriver:
         self._door.principal, self._door.limits = proxy.authenticate, proxy.settings.limits
         self.feed(SettingsChanged(proxy.settings))
         for exchange, owed in list(self._owed.items()):
-            if not self.asks_who_calls:
+            self._rechecks.cancel(exchange)
+            if self._admission.cancel(exchange):  # nobody has said yet who that is: ask whoever says it now
+                self._let_in(owed.received, owed.facts)
+            elif not self.asks_who_calls:
                 self.feed(AccessChanged(exchange=exchange, principal=None, access=proxy.settings.access))
             elif owed.facts is None:  # it came when nobody was asked for a name
                 self.feed(AccessChanged(exchange=exchange, principal=None, access=None))
             else:
-                self._rechecks.cancel(exchange)
-                self._rechecks.ask(MessageReceived(exchange=exchange, message=owed.message), owed.facts)
+                self._rechecks.ask(owed.received, owed.facts)
         self._end_old_ways()
 
     def wake(self) -> None:
