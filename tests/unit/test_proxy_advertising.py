@@ -179,6 +179,18 @@ def test_prx2_other_settings_drop_what_is_known() -> None:
     assert methods(host).count("tools/list") == 2, "nothing more is asked of what is not configured (PRX.7)"
 
 
+def test_prx2_who_comes_after_a_change_does_not_wait_for_what_is_out_of_date() -> None:
+    host = make_proxy()
+    before = host.request("tools/list")
+    host.give(SettingsChanged(make_settings()))
+    after = host.request("tools/list")
+    assert methods(host).count("server/discover") == 2
+    for tool, exchange in (("old", before), ("new", after)):
+        discover(host, tool)
+        assert names(host, exchange) == [tool]
+    assert names(host, host.request("tools/list")) == ["new"]
+
+
 def test_lim3_other_settings_have_another_bound_of_discoveries() -> None:
     host = make_proxy(FIRST, SECOND)
     host.give(SettingsChanged(make_settings(FIRST, SECOND, limits=ProxyLimits(discoveries=1))))

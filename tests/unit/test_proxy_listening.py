@@ -657,6 +657,7 @@ def test_prx7_what_is_not_allowed_any_more_is_not_agreed_to() -> None:
     host.held = True
     exchange = listen(host, one, two)
     host.answer_next()
+    host.give(SettingsChanged(make_settings()))  # which allows the first one still
     host.give(SettingsChanged(make_settings(Upstream(name="renderer", identity="another server"))))
     host.answer_next()
     assert read(host, exchange)[0]["notifications"] == {"taskIds": []}
