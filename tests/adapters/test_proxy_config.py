@@ -244,6 +244,7 @@ MISTAKES: Final[list[tuple[str, int, str]]] = [
     ("[listen]\nallow_hosts = 'a'", 4, "is an array of strings, not a string"),
     ("[listen]\nallow_hosts = [\n'a',\n1\n]", 6, "listen.allow_hosts[1]: is a string that is not empty"),
     ("[store]\nplace = 'postgres:x'", 4, "store.place: is sqlite:FILE or memory: (with the colon)"),
+    ("[store]\nplace = 'sqlite:///x.db'", 4, "after sqlite: stands the path of a file, and no URL"),
     ("[store]\nplace = 'sqlite:x.db'", 4, "takes a key: name a key_file, or set MCP_TASKS_STORE_KEYS"),
     ("[store]\nplace = 'sqlite:x'\nkey_file = 'none'", 5, "none cannot be read: No such file"),
     ("[store]\nplace = 'sqlite:x'\nkey_file = 'latin'", 5, "latin are not written in Base64"),

@@ -17,7 +17,7 @@ from mcp_tasks_adapters.cli.proxy_check import describe_config, render_config
 from mcp_tasks_adapters.cli.reloading import Reloading
 from mcp_tasks_adapters.cli.serve import Endpoint, ServeError, run_endpoint
 from mcp_tasks_adapters.cli.stopping import GRACE_MS, HangUps
-from mcp_tasks_adapters.cli.store import KEYS_VARIABLE
+from mcp_tasks_adapters.cli.store import KEYS_VARIABLE, sqlite_path
 from mcp_tasks_adapters.proxy import (
     Credentials,
     CredentialsError,
@@ -160,7 +160,7 @@ def choose_proxy_store(
             "In a file the ids of upstreams and the results of tasks are sealed, which takes a key: "
             f"--store-key-file, or the variable {KEYS_VARIABLE}. openssl rand -base64 32 makes one."
         )
-    return ChosenProxyStore(SqliteProxyStore(place, keys=keys))
+    return ChosenProxyStore(SqliteProxyStore(sqlite_path(place), keys=keys))
 
 
 def with_options(

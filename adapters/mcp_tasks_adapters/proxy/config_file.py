@@ -110,14 +110,17 @@ class _Reader:
         return listen
 
     def _store(self, table: Table) -> StorePlace:
-        place, key_file = table.text("place"), self._secrets.path(table.text("key_file"))
+        place, key_name = table.text("place"), table.text("key_file")
+        key_file = None if key_name is None else self._secrets.path(key_name)
         table.close()
         if place is None:
             if key_file is not None:
                 table.note("is of no use without a place, such as sqlite:proxy.db", "key_file")
             return StorePlace()
         kind, colon, rest = place.partition(":")
-        if kind == "sqlite" and rest:
+        if kind == "sqlite" and rest.startswith(("//", "file:")):
+            table.note("after sqlite: stands the path of a file, and no URL", "place")
+        elif kind == "sqlite" and rest:
             if self._has_keys(table, key_file):
                 place = f"sqlite:{self._secrets.path(rest)}"
         elif kind != "memory" or not colon or rest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -28,9 +29,12 @@ class Secrets:
         """The environment without what was read of it so far: the proxy's own secrets."""
         return {name: value for name, value in self._environment.items() if name not in self._variables}
 
-    def path(self, name: str | None) -> Path | None:
+    def path(self, name: str) -> Path:
         """Return the file of a name in the configuration: from its folder, whatever this process's own is."""
-        return None if name is None else (self._folder / name).absolute()
+        path = Path(name)
+        with suppress(RuntimeError):  # there is no such person
+            path = path.expanduser()
+        return (self._folder / path).absolute()
 
     def read(self, table: Table, key: str) -> str | None:
         """Read what ``{ file = "…" }`` or ``{ variable = "…" }`` names; ``None``: that is a mistake."""
@@ -93,7 +97,7 @@ class Secrets:
 
     def _file(self, table: Table, name: str, key: str) -> str | None:
         try:
-            value = (self._folder / name).read_text(encoding="utf-8").strip()
+            value = self.path(name).read_text(encoding="utf-8").strip()
         except OSError as error:
             table.note(f"{name} cannot be read: {error.strerror}", key)
             return None

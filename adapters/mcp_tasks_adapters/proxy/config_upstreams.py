@@ -113,7 +113,8 @@ def _problem(name: str, said: Any, others: Mapping[str, str]) -> str | None:
 
 def _read_stdio(table: Table, common: dict[str, Any], secrets: Secrets) -> StdioUpstream | None:
     command: Sequence[str] | None = table.texts("command")
-    folder = secrets.path(table.text("folder"))
+    folder_name = table.text("folder")
+    folder = None if folder_name is None else secrets.path(folder_name)
     own = table.table("environment")
     more = {}
     for name, said in own.content.items():
