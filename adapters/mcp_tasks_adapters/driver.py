@@ -6,9 +6,7 @@ module gives it a :class:`Loop` to start coroutines on and one :class:`Channel` 
 
 from __future__ import annotations
 
-import logging
 import secrets
-from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from functools import partial
 from itertools import count
@@ -17,13 +15,13 @@ from typing import Any, Final, Protocol
 from attrs import define, field, frozen
 
 from mcp_tasks_adapters.admission import Admission, Arrival
+from mcp_tasks_adapters.feeding import Feeder
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.storing import Event, LoopThread, Questions, Store, StoreEffect
 from mcp_tasks_adapters.toolkit.calls import InputRequired, Request, TaskOffer, ToolCall
 from mcp_tasks_adapters.toolkit.outcomes import (
     Ending,
     Outcome,
-    describe,
     handler_as_work,
     run_request,
     run_tool,
@@ -105,8 +103,6 @@ LAST_WORDS_SECONDS: Final = 0.5
 """How long the answers of :meth:`Driver.stop_calls` may take to leave."""
 
 UNKEPT: Final = internal_error("the worker's result cannot be kept")
-
-_log = logging.getLogger("mcp_tasks_adapters")
 
 
 @frozen(kw_only=True)
@@ -237,8 +233,8 @@ class Driver:
     """Runs one server on one loop.
 
     Everything here happens on the loop's thread. A store may answer, a channel report and a handler start
-    within the very call that set it off: what they say waits in an inbox, so that the engine takes one input
-    at a time.
+    within the very call that set it off: the :class:`~mcp_tasks_adapters.feeding.Feeder` has the engine take
+    one input at a time.
 
     What goes wrong in a tool, a handler or a store is contained: logged without payloads (SEC.2) and answered
     to those whom it concerns (LIM.3).
@@ -265,10 +261,7 @@ class Driver:
         self._calls: dict[Hashable, _Call] = {}
         self._workers: dict[str, _Worker] = {}
         self._stopping = False
-        self._inbox: deque[Input | LegacyInput] = deque()
-        self._feeding = False
-        self._deadline: int | None = None
-        self._actions: dict[type, Callable[[Any], None]] = {
+        actions: dict[type, Callable[[Any], None]] = {
             Reply: self._reply,
             Send: self._send,
             OpenStream: self._open_stream,
@@ -287,6 +280,9 @@ class Driver:
             FindExpired: self._questions.ask,
             ListTasks: self._questions.ask,
         }
+        self._feeder: Feeder[Input | LegacyInput] = Feeder(
+            self._engine, loop, actions=actions, not_taken=self._contain
+        )
         self._unwatch_store = store.watch(self._engine.concerns, self.feed)
         self._unwatch_tools = server.watch_tools(lambda: self._tools_changed(server))
         # Nothing is due yet, but the engine wants to look for what expired while nobody was there.
@@ -365,8 +361,7 @@ class Driver:
 
     def wake(self) -> None:
         """The time asked for by ``Loop.wake_at`` has come."""
-        self._deadline = None
-        self.feed(TimePassed())
+        self._feeder.wake()
 
     def shutdown(self) -> None:
         """End the listen streams gracefully and refuse new requests."""
@@ -410,32 +405,10 @@ class Driver:
 
         For facts that no other method tells: news from a store, or ``TtlChanged``.
         """
-        inbox = self._inbox
-        inbox.append(fact)
-        if self._feeding:
-            return
-        self._feeding = True
-        try:
-            while inbox:
-                self._step(inbox.popleft())
-        finally:
-            self._feeding = False
+        self._feeder.feed(fact)
 
-    def _step(self, fact: Any) -> None:
-        try:
-            step = self._engine.handle(fact, now=self._loop.now_ms())
-        except Exception as error:
-            self._contain(fact, error)
-            return
-        for effect in step.effects:
-            self._actions[type(effect)](effect)
-        if step.deadline != self._deadline:
-            self._deadline = step.deadline
-            self._loop.wake_at(step.deadline)
-
-    def _contain(self, fact: Input | LegacyInput, error: Exception) -> None:
+    def _contain(self, fact: Input | LegacyInput) -> None:
         """The engine did not take ``fact``; nobody shall wait in vain for what comes of it."""
-        _log.error("the engine did not take %s: %s", type(fact).__name__, describe(error))
         match fact:
             case MessageReceived() | StreamRequested() | SessionEnded():
                 failed = internal_error("the request could not be handled")

@@ -465,6 +465,7 @@ def texts(result: Mapping[str, Any]) -> list[str]:
 WITHIN = {
     "Admission",
     "DualEraServer",
+    "Feeder",
     "Inner",
     "Registry",
     "ServerEngine",

@@ -321,7 +321,7 @@ async def test_what_the_engine_cannot_take_is_answered(world: World) -> None:
         def handle(self, *_: Any, **__: Any) -> Any:
             raise RuntimeError("on fire")
 
-    world.driver._engine = Broken()  # type: ignore[assignment]
+    world.driver._feeder.engine = Broken()
     with logged() as lines:
         assert (await client.empty("DELETE")).error["code"] == -32603
     assert lines[0].startswith("the engine did not take SessionEnded: RuntimeError")
