@@ -464,6 +464,7 @@ def texts(result: Mapping[str, Any]) -> list[str]:
 
 WITHIN = {
     "Admission",
+    "Calls",
     "DualEraServer",
     "Feeder",
     "Inner",
@@ -472,6 +473,7 @@ WITHIN = {
     "Streams",
     "Tasks",
     "Waiting",
+    "Workers",
 }
 """What a driver is made of, and may hold something itself."""
 

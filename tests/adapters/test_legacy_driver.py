@@ -239,7 +239,7 @@ async def test_ttl2_a_task_that_cannot_be_kept_leaves_nothing(world: World) -> N
         refused = await client.ask("tools/call", {"name": "tool", "task": {}})
     assert refused.error["data"] == {"reason": "store_unavailable"}
     assert said == []
-    assert "Driver._calls" not in leftovers(world.driver)
+    assert "Calls._calls" not in leftovers(world.driver)
 
 
 @on_trio
