@@ -466,6 +466,7 @@ WITHIN = {
     "Admission",
     "Calls",
     "DualEraServer",
+    "Exchanges",
     "Feeder",
     "Inner",
     "Registry",
@@ -480,7 +481,7 @@ WITHIN = {
 
 def leftovers(driver: Driver) -> dict[str, Any]:
     """Every collection of the driver, its engine and its door that still holds something."""
-    fixed = {"_tools", "_handlers", "_actions", "_by_name", "_info", "tools"}
+    fixed = {"_tools", "_handlers", "_actions", "_info", "methods", "tools"}
     found: dict[str, Any] = {}
     pending: list[Any] = [driver]
     while pending:
