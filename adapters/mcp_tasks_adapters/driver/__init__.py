@@ -5,7 +5,7 @@ module gives it a :class:`Loop` to start coroutines on and one :class:`Channel` 
 """
 
 from mcp_tasks_adapters.driver.driver import LAST_WORDS_SECONDS, Driver
-from mcp_tasks_adapters.driver.interfaces import Channel, Job, Loop, RequestFacts, Service
+from mcp_tasks_adapters.driver.interfaces import Channel, Job, Loop, RequestFacts, Service, SessionService
 from mcp_tasks_adapters.storing import Event, Store, StoreEffect
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Loop",
     "RequestFacts",
     "Service",
+    "SessionService",
     "Store",
     "StoreEffect",
 ]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from attrs import frozen
 
 from mcp_tasks_adapters.storing import LoopThread
 from mcp_tasks_proto.inputs import HttpHead
 
-__all__ = ["Channel", "Job", "Loop", "RequestFacts", "Service"]
+__all__ = ["Channel", "Job", "Loop", "RequestFacts", "Service", "SessionService"]
 
 
 @frozen(kw_only=True)
@@ -97,9 +97,6 @@ class Service(Protocol):
     ) -> int:
         """Take in a parsed JSON value; return the exchange it opened."""
 
-    def receive_head(self, channel: Channel, *, facts: RequestFacts | None, http: HttpHead) -> int:
-        """Take in a request without a message; return the exchange it opened."""
-
     def closed(self, exchange: int) -> None:
         """The peer of this exchange is gone."""
 
@@ -111,3 +108,11 @@ class Service(Protocol):
 
     def stop_calls(self) -> None:
         """Answer whoever still waits."""
+
+
+@runtime_checkable
+class SessionService(Service, Protocol):
+    """A service with sessions, as only a server may have them: they have requests without a message."""
+
+    def receive_head(self, channel: Channel, *, facts: RequestFacts | None, http: HttpHead) -> int:
+        """Take in a GET or DELETE; return the exchange it opened."""

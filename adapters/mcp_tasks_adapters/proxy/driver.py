@@ -24,7 +24,7 @@ from mcp_tasks_adapters.proxy.proxy import Proxy
 from mcp_tasks_adapters.proxy.storing import ProxyStore, ProxyStoreEffect, ProxyStoreFact, failed
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.effects import Reply, Send
-from mcp_tasks_proto.errors import ErrorObject, internal_error, invalid_request
+from mcp_tasks_proto.errors import ErrorObject, internal_error
 from mcp_tasks_proto.inputs import (
     ExchangeClosed,
     HttpHead,
@@ -163,12 +163,6 @@ class ProxyDriver:
         else:
             self._admission.ask(received, facts)
         return exchange
-
-    def receive_head(self, channel: Channel, *, facts: RequestFacts | None, http: HttpHead) -> int:
-        """Refuse a request without a message: a proxy has no sessions."""
-        refusal = error_message(None, invalid_request("sessions are not served here"))
-        channel.reply(refusal, 405, (("allow", "POST"),))
-        return next(self._exchanges)
 
     def closed(self, exchange: int) -> None:
         """The caller of this exchange is gone. Harmless after its reply."""
