@@ -187,7 +187,8 @@ class Inner:
         """Let the engine take what concerns no exchange of the translator's."""
         step = self.engine.handle(fact, now=now)
         self.deadline = step.deadline
-        self.now = max(self.now, now)
+        if now > self.now:
+            self.now = now
         return step
 
     def take(self, fact: Input) -> None:
