@@ -521,6 +521,15 @@ def test_a_reference_does_not_decide_while_the_era_is_being_found_out() -> None:
     assert host.engine.era == "modern"
 
 
+def test_a_modern_server_is_told_of_no_session() -> None:
+    host = make_dual()
+    host.ask("tools/list")
+    host.resume(saved_reference())
+    host.reply("tools/list", {"resultType": "complete", "tools": []})
+    host.close()
+    assert host.all_sent("DELETE") == []
+
+
 @pytest.mark.parametrize("reference", [None, {}, {"era": "legacy"}, {"endpoint": "https://other.example"}])
 def test_a_reference_that_is_none_decides_nothing(reference: Any) -> None:
     host = make_dual()
