@@ -19,14 +19,10 @@ from mcp_tasks_proto.legacy.messages import ServerAsked
 from mcp_tasks_proto.legacy.requester.calls import PlainCall, PlainCalls
 from mcp_tasks_proto.legacy.requester.channel import Channel, Session
 from mcp_tasks_proto.legacy.requester.questions import QUESTIONS, Delivered, Question, kind_of
-from mcp_tasks_proto.legacy.requester.reading import (
-    asks_for_task,
-    question_in,
-    related_task,
-    with_related_task,
-)
+from mcp_tasks_proto.legacy.requester.reading import asks_for_task, question_in, related_task
 from mcp_tasks_proto.legacy.requester.receiver import RECEIVER_METHODS, Receiver
 from mcp_tasks_proto.legacy.requester.tasks import Followed, FollowedTasks
+from mcp_tasks_proto.legacy.translation import with_related_task
 from mcp_tasks_proto.legacy.vocabulary import PING
 from mcp_tasks_proto.requester.rounds import answerable
 from mcp_tasks_proto.wire.jsonrpc import Request, parse_message
@@ -34,6 +30,8 @@ from mcp_tasks_proto.wire.jsonrpc import Request, parse_message
 __all__ = ["Reception"]
 
 Owner = Followed | PlainCall
+
+_NOBODY: Final = "nobody here answers this"
 
 
 @define(eq=False, kw_only=True)
@@ -149,6 +147,3 @@ class Reception:
             self.calls.withdraw(*found)
         elif question := self.tasks.find(request_id):
             question.over = True
-
-
-_NOBODY: Final = "nobody here answers this"

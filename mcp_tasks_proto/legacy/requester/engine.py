@@ -107,7 +107,7 @@ class DualEraRequester:
         Raises :class:`LocalProtocolError` as that does.
         """
         if self.era == "modern" and type(input) not in _OWN_INPUTS:
-            step = self._engine.handle(input, now=now)
+            step = self._engine.handle(input, now=now)  # type: ignore[arg-type]  # it refuses what is not its own
             self._engine_deadline = step.deadline
             return step
         if not 0 <= now <= LAST_MS:

@@ -109,6 +109,11 @@ class LegacyServer:
         if self._tasks.get(task_id) is not None:
             self._stream.want()
 
+    def _stream_again(self) -> None:
+        """Whatever is under way may be asked something."""
+        if self._calls or self._tasks:
+            self._stream.want()
+
     def _call(self, inner: int, method: str, params: Mapping[str, Any]) -> None:
         if self._calls.go_on(inner, params):
             return
@@ -191,8 +196,8 @@ class LegacyServer:
                 self.channel.resume(name)
             case _ if timer == OPENING:
                 self._stream.opened()
-            case _ if timer == STREAM and (self._calls or self._tasks):
-                self._stream.want()
+            case _ if timer == STREAM:
+                self._stream_again()
 
     # -- sessions and ends -----------------------------------------------------------------------------------
 
@@ -220,7 +225,7 @@ class LegacyServer:
         self._tasks.lose_streams()
         self._receiver.forget()
         if self.channel.http and (self._calls or self._tasks):
-            self.channel.when_ready(self._stream.want, fail=_do_without)
+            self.channel.when_ready(self._stream_again, fail=_do_without)
 
     def close(self) -> None:
         """End the session, unless somebody may come back to a task in it."""

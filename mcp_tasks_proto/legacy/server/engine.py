@@ -251,15 +251,13 @@ class DualEraServer:
         if self._in_flight(received.connection, session, request):
             self._out.append(Reply(exchange, error_message(request.id, IN_FLIGHT), 200))
             return
-        before = self._registry.end_connection(key)
+        self._registry.end_connection(key)
         limit = self._registry.full(principal)
         if limit is not None or self._stopping:
             error = SHUTTING_DOWN if limit is None else limit_reached(limit)
             self._out.append(Reply(exchange, error_message(request.id, error), 503))
             return
-        self._registry.open(
-            key, principal=principal, capabilities=capabilities, resumable=over_http, before=before
-        )
+        self._registry.open(key, principal=principal, capabilities=capabilities, resumable=over_http)
         tasks = self._serves_tasks(received)
         result = initialize_result(self.settings, tasks=tasks, list_tasks=tasks and principal is not None)
         self._out.append(
