@@ -194,6 +194,8 @@ class Inner:
     def take(self, fact: Input) -> None:
         """Take in a fact of the host's. Raises :class:`LocalProtocolError`; nothing has happened then."""
         if isinstance(fact, TasksListed | LoadFailed) and fact.token in self._listings:
+            if isinstance(fact, TasksListed) and fact.more and not fact.records:
+                raise LocalProtocolError("TasksListed: more comes after nothing; a page has a last record")
             self._listings.pop(fact.token)(fact if isinstance(fact, TasksListed) else None)
             return
         conversation = None
