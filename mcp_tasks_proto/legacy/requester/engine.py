@@ -53,7 +53,8 @@ from mcp_tasks_proto.timers import LAST_MS, Timers
 
 __all__ = ["DualEraRequester"]
 
-_OWN_INPUTS: Final = (ServerAsked, StreamOpened, ConnectionLost, Closing)
+_OWN_INPUTS: Final = frozenset({ServerAsked, StreamOpened, ConnectionLost, Closing})
+"""What the engine does not know."""
 
 
 @define(eq=False, kw_only=True)
@@ -112,8 +113,8 @@ class DualEraRequester:
 
         Raises :class:`LocalProtocolError` as that does.
         """
-        if self.era == "modern" and not isinstance(input, _OWN_INPUTS):
-            step = self._engine.handle(input, now=now)
+        if self.era == "modern" and type(input) not in _OWN_INPUTS:
+            step = self._engine.handle(input, now=now)  # type: ignore[arg-type]  # it refuses what is not its own
             self._engine_deadline = step.deadline
             return step
         if not 0 <= now <= LAST_MS:
@@ -182,7 +183,8 @@ class DualEraRequester:
             self._channel.forget_session()
 
     def _closing(self, _: Closing) -> None:
-        self._legacy.close()
+        if self.era == "legacy":
+            self._legacy.close()
 
     def _resume(self, wanted: ResumeWanted) -> None:
         """Go on in the session in which the task was made, where its server is one of those."""
