@@ -240,7 +240,10 @@ class RequesterEngine:
             self._refused(sent, modern(message.error), http)
         elif status is not None:
             fault = Fault.SERVER if status >= 500 or status in TRY_LATER else Fault.CALLER
-            self._unanswered(sent, f"the server answered HTTP {status} without a message", fault, http)
+            # An error that is not for this request, as some servers' own, still tells why.
+            told = message.error if isinstance(message, Response) else None
+            why = " without a message" if told is None else f": {told.message}"
+            self._unanswered(sent, f"the server answered HTTP {status}{why}", fault, http)
         else:
             self._unanswered(sent, "the server's answer is not a response to this request", Fault.SERVER)
 

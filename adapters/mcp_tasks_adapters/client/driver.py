@@ -154,7 +154,8 @@ class ClientDriver:
         self.settings = settings
         self.loop = loop
         self._engine: RequesterEngine | DualEraRequester
-        if era == "modern":
+        self._told = era
+        if era == "modern" and transport.speaks_http:
             self._engine = RequesterEngine(settings=settings)
         else:
             self._engine = _dual_era(settings, transport, era)
@@ -239,7 +240,7 @@ class ClientDriver:
     @property
     def era(self) -> Era | None:
         """The server's era, where it is known."""
-        return "modern" if isinstance(self._engine, RequesterEngine) else self._engine.era
+        return self._told if isinstance(self._engine, RequesterEngine) else self._told or self._engine.era
 
     def next_poll_ms(self, key: int) -> int | None:
         """Return when the task of a call will be polled next."""
@@ -452,7 +453,13 @@ class ClientDriver:
 
 
 def _dual_era(settings: RequesterSettings, transport: Transport, era: Era | None) -> DualEraRequester:
-    """Return an engine for servers of both eras; a client of the modern one alone does without the import."""
+    """Return an engine that finds out a server's era, unless it is told that this is the legacy one.
+
+    A client over HTTP of the modern era alone does without it, and without the import.
+    """
     from mcp_tasks_proto.legacy.requester import DualEraRequester
 
-    return DualEraRequester(settings=settings, http=transport.speaks_http, era=era)
+    only = era == "modern"
+    return DualEraRequester(
+        settings=settings, http=transport.speaks_http, era=None if only else era, modern_only=only
+    )
