@@ -7,11 +7,21 @@ decides, ``views`` shows, and ``retention`` says when it is over. A store keeps 
 from mcp_tasks_proto.history.access import AccessDecision, AccessReason, Action, Viewer, decide_access
 from mcp_tasks_proto.history.entries import TaskEntry, TimelineEvent, entry_from_json, entry_to_json
 from mcp_tasks_proto.history.ledger import Observation, assign, observe, opened
-from mcp_tasks_proto.history.retention import Retention, of_project, outlived
+from mcp_tasks_proto.history.retention import (
+    DAY_MS,
+    LONGEST_METADATA_MS,
+    LONGEST_PAYLOAD_MS,
+    Retention,
+    of_project,
+    outlived,
+)
 from mcp_tasks_proto.history.views import LABELS, Assigned, ProjectView, project_list, task_page
 
 __all__ = [
+    "DAY_MS",
     "LABELS",
+    "LONGEST_METADATA_MS",
+    "LONGEST_PAYLOAD_MS",
     "AccessDecision",
     "AccessReason",
     "Action",

@@ -181,7 +181,12 @@ def named(sent: Any) -> str:
 
 
 def make_dual(
-    *, era: Any = None, http: bool = True, limits: RequesterLimits | None = None, **settings: Any
+    *,
+    era: Any = None,
+    http: bool = True,
+    modern_only: bool = False,
+    limits: RequesterLimits | None = None,
+    **settings: Any,
 ) -> LegacyHost:
     """Return a host of an engine that has sent nothing yet."""
     chosen = {
@@ -195,6 +200,7 @@ def make_dual(
         settings=RequesterSettings(name="test", version="1", limits=limits or RequesterLimits(), **chosen),
         http=http,
         era=era,
+        modern_only=modern_only,
     )
     return LegacyHost(engine=engine, now=START)
 

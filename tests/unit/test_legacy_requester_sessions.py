@@ -34,7 +34,7 @@ from tests.unit.legacy_requester_world import (
     server_of_tasks,
     tools,
 )
-from tests.unit.requester_world import DONE, TASK, at_rest
+from tests.unit.requester_world import DONE, TASK, at_rest, task
 
 
 def test_leg2_the_session_and_the_version_are_in_every_message_after_the_greeting() -> None:
@@ -112,6 +112,35 @@ def test_a_greeting_that_is_answered_with_nothing(status: int | None, said: str)
     else:
         host.answer_http("initialize", status)
     assert said in outcome(host, call).message
+
+
+@pytest.mark.parametrize("status", [307, 401, 403, 404, 503])
+def test_an_http_status_in_place_of_a_session_is_told_as_one(status: int) -> None:
+    """So that whoever shows it can say what to do, as in the other era."""
+    host = make_dual(era="legacy")
+    calls = [host.call(), host.ask("tools/list")]
+    host.answer_http("initialize", status, retry_after_ms=5_000)
+    assert {outcome(host, call).http_status for call in calls} == {status}
+    at_rest(host)
+
+
+def test_who_is_to_name_itself_before_a_session_hears_so() -> None:
+    host = make_dual(era="legacy")
+    call = host.call()
+    host.refuse("initialize", -32600, "who are you?", http=HttpReply(status=401))
+    failed = outcome(host, call)
+    assert (failed.http_status, failed.message, failed.fault) == (401, "who are you?", Fault.CALLER)
+
+
+def test_req3_a_task_whose_session_is_denied_twice_is_not_polled_without_end() -> None:
+    host = make_dual()
+    call = host.resume(saved_reference())
+    host.answer_http("tasks/get", 404)  # the session is gone, and so are the credentials for another
+    host.answer_http("initialize", 401)
+    host.advance(60_000)
+    host.answer_http("initialize", 401)
+    lost = outcome(host, call)
+    assert (type(lost).__name__, lost.http_status) == ("ObservationLost", 401)
 
 
 def test_a_greeting_that_is_not_answered_in_time() -> None:
@@ -495,6 +524,37 @@ def test_req6_or_in_a_new_one_where_that_is_gone() -> None:
     host.greet(session="s-2")
     host.refuse("tasks/get", -32602)
     assert isinstance(outcome(host, call), Expired)
+
+
+def test_req6_or_in_the_other_era_where_its_server_speaks_only_that_by_now() -> None:
+    """What an earlier process found out may be out of date (versioning: re-probe where it fails)."""
+    host = make_dual()
+    call = host.resume(saved_reference())
+    http = HttpReply(status=400)
+    host.refuse("tasks/get", -32602, "_meta is missing", http=http)  # that is not: the task is unknown
+    host.refuse("initialize", -32022, data={"supported": ["2026-07-28"]}, http=http)
+    assert host.engine.era == "modern"
+    host.advance(1_000)
+    host.reply("tasks/get", {"resultType": "complete", **task("cancelled")})
+    assert type(outcome(host, call)).__name__ == "Cancelled"
+    assert host.close() == []
+
+
+def test_req6_a_session_that_has_answered_is_not_given_up_for_a_400() -> None:
+    host = make_dual()
+    call = host.resume(saved_reference())
+    host.reply("tasks/get", legacy_task("working"), http=HttpReply(status=200))
+    host.advance(1_000)
+    host.refuse("tasks/get", -32602, http=HttpReply(status=400))
+    assert type(outcome(host, call)).__name__ == "Expired"
+
+
+def test_an_era_that_was_asked_for_is_not_changed() -> None:
+    host = make_dual(era="legacy")
+    call = host.call()
+    host.refuse("initialize", -32022, data={"supported": ["2026-07-28"]}, http=HttpReply(status=400))
+    assert isinstance(outcome(host, call), Failed)
+    assert host.engine.era == "legacy"
 
 
 def test_req6_a_reference_of_stdio_has_no_session() -> None:

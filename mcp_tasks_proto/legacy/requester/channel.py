@@ -19,7 +19,7 @@ from mcp_tasks_proto.legacy.requester.reading import at, initialize_params
 from mcp_tasks_proto.legacy.vocabulary import INITIALIZE, INITIALIZED
 from mcp_tasks_proto.requester.effects import StopRequest
 from mcp_tasks_proto.requester.inputs import RequesterInput, RequestFailed, ResponseReceived
-from mcp_tasks_proto.requester.outcomes import Fault
+from mcp_tasks_proto.requester.outcomes import DENIED, Fault
 from mcp_tasks_proto.requester.requests import backoff
 from mcp_tasks_proto.requester.settings import RequesterSettings
 from mcp_tasks_proto.timers import Timers
@@ -94,7 +94,7 @@ class _Held:
 
     inner: int | None
     go: Callable[[], None]
-    fail: Callable[[RequestFailed], None]
+    fail: Callable[[Fact], None]
 
 
 @define(eq=False, kw_only=True)
@@ -115,6 +115,8 @@ class Channel:
     now: int = 0
     session: Session | None = field(init=False, default=None)
     """The session that stands."""
+    _unproven: bool = field(init=False, default=False)
+    """Whether that is another process's, in which nothing has been answered here."""
     _opening: int | None = field(init=False, default=None)
     _pending: dict[int, _Pending] = field(init=False, factory=dict)
     _held: list[_Held] = field(init=False, factory=list)
@@ -126,7 +128,7 @@ class Channel:
         go: Callable[[], None],
         *,
         inner: int | None = None,
-        fail: Callable[[RequestFailed], None],
+        fail: Callable[[Fact], None],
     ) -> None:
         """Do something in a session, be it one that has yet to be opened. ``inner`` is who it is done for."""
         if self.session is not None:
@@ -140,6 +142,7 @@ class Channel:
         """Go on in a session that another process has opened, unless there is one here."""
         if self.session is None and self._opening is None:
             self.session = Session(session_id=session_id, initialized=initialized)
+            self._unproven = True
 
     def _open(self) -> None:
         name = self._opening = next(self.names)
@@ -180,8 +183,7 @@ class Channel:
         self._opening = None
         if self.failed(answer):
             return
-        fault = answer.fact.fault if isinstance(answer.fact, RequestFailed) else Fault.SERVER
-        failure = RequestFailed(0, f"no session with the server: {_why(answer)}", sent=False, fault=fault)
+        failure = _failure(answer)
         held, self._held[:] = list(self._held), []
         for one in held:
             one.fail(failure)
@@ -189,7 +191,7 @@ class Channel:
     def forget_session(self) -> None:
         """The session is gone: the next message opens another."""
         if self.session is not None:
-            self.session = None
+            self.session, self._unproven = None, False
             self.lost()
 
     def drop_held(self) -> None:
@@ -314,7 +316,10 @@ class Channel:
         """Whether the server no longer knows the session; then this one is forgotten."""
         http = fact.http if isinstance(fact, ResponseReceived) else None
         session_id = pending.sent.session
-        if http is None or http.status != 404 or session_id is None or pending.sent.verb != "POST":
+        if http is not None and http.status < 300:
+            self._unproven = False
+        refusing = {400, 404} if self._unproven else {404}  # 400: a server may have no sessions by now
+        if http is None or http.status not in refusing or session_id is None or pending.sent.verb != "POST":
             return False
         if self.session is not None and self.session.session_id == session_id:
             self.forget_session()
@@ -327,7 +332,7 @@ class Channel:
             if self._pending.get(pending.sent.request) is pending:
                 self._send(pending, self.session)
 
-        def fail(failure: RequestFailed) -> None:
+        def fail(failure: Fact) -> None:
             if self._end(pending.sent.request) is not None:
                 pending.answered(Answer(failure, None))
 
@@ -402,11 +407,18 @@ def _ignore(_: Answer) -> None:
     """What nobody waits for."""
 
 
-def _why(answer: Answer) -> str:
-    """Say why a session could not be opened."""
-    if isinstance(answer.fact, RequestFailed):
-        return answer.fact.reason
-    if answer.response is not None and answer.response.error is not None:
-        return f"{answer.response.error.message} ({answer.response.error.code})"
-    status = None if answer.fact.http is None else answer.fact.http.status
-    return "an answer that is none" if status is None else f"HTTP {status} without a message that helps"
+def _failure(answer: Answer) -> Fact:
+    """Return what becomes of those who wait for a session that could not be opened.
+
+    An HTTP status that says it all is theirs too: what it asks for is the same for every request.
+    """
+    fact, error = answer.fact, None if answer.response is None else answer.response.error
+    if isinstance(fact, RequestFailed):
+        return RequestFailed(0, f"no session with the server: {fact.reason}", sent=False, fault=fact.fault)
+    status = 200 if fact.http is None else fact.http.status
+    if status in DENIED or (status >= 300 and error is None):
+        return evolve(fact, request=0, message=None if error is None else error_message(None, error))
+    why = f"HTTP {status} without a message that helps" if fact.http else "an answer that is none"
+    if error is not None:
+        why = f"{error.message} ({error.code})"
+    return RequestFailed(0, f"no session with the server: {why}", sent=False, fault=Fault.SERVER)

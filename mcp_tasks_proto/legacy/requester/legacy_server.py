@@ -238,5 +238,5 @@ class LegacyServer:
             self.channel.end_session()
 
 
-def _do_without(_: RequestFailed) -> None:
+def _do_without(_: ResponseReceived | RequestFailed) -> None:
     """No session, no stream."""

@@ -11,7 +11,7 @@ from attrs import define, field
 
 from mcp_tasks_proto.effects import Effect, OpenStream, Reply, Send, StopCall
 from mcp_tasks_proto.errors import ErrorObject, invalid_request
-from mcp_tasks_proto.legacy.server.events import EventLog, Place, event_id
+from mcp_tasks_proto.legacy.server.events import EventLog, KeptEvents, Place, event_id
 from mcp_tasks_proto.legacy.server.inner import Caller, Inner
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest, Outlet, OwnStream, Session
 from mcp_tasks_proto.legacy.translation import modern_capabilities
@@ -41,8 +41,12 @@ class Registry:
     """Ids of questions to come: what answers one of a session that has ended answers none of the next."""
     _all_lost: dict[ClientRequest, None] = field(init=False, factory=dict)
     """Requests of all sessions that go on without a connection, in the order of its loss."""
+    _events: KeptEvents = field(init=False)
     requests: int = field(init=False, default=0)
     """How many requests are open, those that lost their connection included."""
+
+    def __attrs_post_init__(self) -> None:
+        self._events = KeptEvents(self.limits)
 
     def find(self, key: Hashable, principal: str | None) -> Session | None:
         """Return the session; ``None``: there is none, or it is somebody else's (SEC.1)."""
@@ -76,7 +80,7 @@ class Registry:
             key=key,
             principal=principal,
             capabilities=modern_capabilities(capabilities),
-            log=EventLog(self.limits) if resumable else None,
+            log=EventLog(self._events) if resumable else None,
             used_ms=self.inner.now,
             left=self._left,
             questions_to_come=self._questions,
@@ -88,6 +92,8 @@ class Registry:
 
     def end(self, session: Session) -> None:
         """End a session: its requests fail with it. Its tasks go on."""
+        if session.log is not None:
+            session.log.close()
         for request in list(session.requests.values()):
             request.fail(SESSION_ENDED, 404)
         self.close_own_stream(session)
