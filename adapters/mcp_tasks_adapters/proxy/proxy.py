@@ -50,7 +50,9 @@ class HttpUpstream:
     listen: bool = True
     ssl_context: ssl.SSLContext | None = None
     """For ``https``, in place of the standard library's default."""
-    connection_limits: ConnectionLimits = field(factory=lambda: ConnectionLimits(connections=256))
+    connection_limits: ConnectionLimits = field(
+        factory=lambda: ConnectionLimits(connections=256, idle_connections=64)
+    )
     """For each authorization; listen streams have as many connections of their own."""
 
     def __attrs_post_init__(self) -> None:
