@@ -87,6 +87,7 @@ from mcp_tasks_proto.inputs import (
 from mcp_tasks_proto.legacy.server import DualEraServer, LegacyPolicy
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.wire.jsonrpc import Notification, Response, error_message, parse_message
+from mcp_tasks_proto.wire.pages import PageHead
 
 __all__ = [
     "LAST_WORDS_SECONDS",
@@ -175,12 +176,29 @@ class Channel(Protocol):
         """Make the response a stream before there is a message to send (2025-11-25, HTTP)."""
 
 
+class Pages(Protocol):
+    """What answers requests that are no messages, below a path of its own."""
+
+    @property
+    def prefix(self) -> str:
+        """What the paths of these requests begin with."""
+
+    def receive(
+        self, head: PageHead, body: bytes | bytearray, channel: Channel, facts: RequestFacts | None
+    ) -> None:
+        """Take in a complete request; it is answered on its channel, now or later."""
+
+
 class Service(Protocol):
     """What an endpoint hands messages to: the driver of a server, or of a proxy. See :class:`Driver`."""
 
     @property
     def asks_who_calls(self) -> bool:
         """Whether a function looks at requests, who then must come with their facts."""
+
+    @property
+    def pages(self) -> Pages | None:
+        """What is served beside the MCP endpoint, on the same port."""
 
     def receive(
         self,
@@ -243,6 +261,9 @@ class Driver:
     What goes wrong in a tool, a handler or a store is contained: logged without payloads (SEC.2) and answered
     to those whom it concerns (LIM.3).
     """
+
+    pages: Final = None
+    """A server has its MCP endpoint, and nothing beside it."""
 
     def __init__(self, server: Server, *, store: Store, loop: Loop) -> None:
         """Make an engine for ``server`` as it is declared now.

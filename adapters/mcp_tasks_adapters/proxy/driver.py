@@ -18,6 +18,7 @@ from attrs import frozen
 
 from mcp_tasks_adapters.admission import Admission, Arrival
 from mcp_tasks_adapters.client.loop import ClientLoop
+from mcp_tasks_adapters.dashboard import Dashboard
 from mcp_tasks_adapters.driver import Channel, Event, RequestFacts
 from mcp_tasks_adapters.proxy.callers import Caller
 from mcp_tasks_adapters.proxy.proxy import Proxy
@@ -35,6 +36,7 @@ from mcp_tasks_proto.inputs import (
 )
 from mcp_tasks_proto.proxy import (
     RANDOM_BYTES,
+    Access,
     DrawRandom,
     DropTask,
     LoadTask,
@@ -115,6 +117,10 @@ class ProxyDriver:
                 refuse=self._refuse,
                 named=_named,
             )
+        self.pages: Dashboard | None = None
+        """What is served beside the MCP endpoint."""
+        if proxy.authenticate is not None and proxy.members is not None:
+            self.pages = Dashboard(proxy, engine=self, loop=loop)
         self._exchanges = count(1)
         self._owed: dict[Hashable, _Owed] = {}
         self._in_flight: dict[int, tuple[UpstreamTransport, str]] = {}
@@ -166,6 +172,13 @@ class ProxyDriver:
             self._admission.ask(received, facts)
         return exchange
 
+    def receive_from(self, message: Any, channel: Channel, *, principal: str | None, access: Access) -> int:
+        """Take in the message of a caller who is known already; return the exchange it opened."""
+        exchange = next(self._exchanges)
+        self._owed[exchange] = _Owed(channel, message)
+        self.feed(MessageAdmitted(exchange=exchange, message=message, principal=principal, access=access))
+        return exchange
+
     def receive_head(self, channel: Channel, *, facts: RequestFacts | None, http: HttpHead) -> int:
         """Refuse a request without a message: a proxy has no sessions."""
         refusal = error_message(None, invalid_request("sessions are not served here"))
@@ -195,6 +208,8 @@ class ProxyDriver:
 
     def stop_calls(self) -> None:
         """Tell whoever still waits that the proxy stops: the end of the time that :meth:`shutdown` leaves."""
+        if self.pages is not None:
+            self.pages.stop()
         for exchange, owed in list(self._owed.items()):
             if self._owed.pop(exchange, None) is None:
                 continue
@@ -323,12 +338,13 @@ class ProxyDriver:
 
     def _ask_store(self, effect: ProxyStoreEffect) -> None:
         self._unanswered += 1
-        self._submit(effect, self._answered)
+        self.submit(effect, self._answered)
 
     def _tell_store(self, effect: ProxyStoreEffect) -> None:
-        self._submit(effect, self.feed)
+        self.submit(effect, self.feed)
 
-    def _submit(self, effect: ProxyStoreEffect, answer: Callable[[ProxyStoreFact], None]) -> None:
+    def submit(self, effect: ProxyStoreEffect, answer: Callable[[ProxyStoreFact], None]) -> None:
+        """Put an effect to the store, and have its answer, be it that it failed."""
         try:
             self._store.submit(effect, answer)
         except Exception as error:
