@@ -22,14 +22,21 @@ from mcp_tasks_adapters.proxy import Caller, HttpUpstream, Proxy
 from mcp_tasks_proto.history import Viewer
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy import Access
-from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, MODERN_VERSION, TASKS_EXTENSION
+from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, MODERN_VERSION, SERVER_INFO, TASKS_EXTENSION
 from tests.adapters.client_harness import Reply, ScriptedServer, task
 from tests.adapters.http_harness import PATIENCE_SECONDS, mcp_headers, message
 from tests.adapters.proxy_harness import EAGER
 
-__all__ = ["LOOPS", "Answered", "Scene", "Town", "scene", "serving"]
+__all__ = ["LOOPS", "SERVER_NAME", "TASK", "TOKEN", "Answered", "Scene", "Town", "scene", "serving"]
 
 LOOPS = ("trio", "asyncio", "asgi")
+
+TASK = "canary-task"
+"""What the upstream's ids begin with."""
+SERVER_NAME = "canary-server-name"
+TOKEN = "canary-token"
+"""By which the proxy is known there."""
+META = {SERVER_INFO: {"name": SERVER_NAME, "version": "1"}}
 
 
 # -- people --------------------------------------------------------------------------------------------------
@@ -89,13 +96,14 @@ def discovered(reply: Reply) -> None:
     extensions: dict[str, Any] = {TASKS_EXTENSION: {}}
     capabilities: dict[str, Any] = {"tools": {}, "extensions": extensions}
     fresh = {"ttlMs": 600_000, "cacheScope": "private"}
-    reply.result({"supportedVersions": [MODERN_VERSION], "capabilities": capabilities, **fresh})
+    told = {"supportedVersions": [MODERN_VERSION], "capabilities": capabilities, "_meta": META}
+    reply.result({**told, **fresh})
 
 
 def listed(reply: Reply) -> None:
     """Answer ``tools/list``."""
     tools = [{"name": "work", "inputSchema": {"type": "object"}}]
-    reply.result({"tools": tools, "ttlMs": 600_000, "cacheScope": "private"})
+    reply.result({"tools": tools, "ttlMs": 600_000, "cacheScope": "private", "_meta": META})
 
 
 @define(eq=False)
@@ -119,8 +127,8 @@ class Farm:
         self.server = ScriptedServer(scripts)
 
     def _call(self, reply: Reply) -> None:
-        name = f"canary-task-{next(self._names)}"
-        self.tasks[name] = task(taskId=name)
+        name = f"{TASK}-{next(self._names)}"
+        self.tasks[name] = _task("working", name)
         reply.result({**self.tasks[name], "resultType": "task"})
 
     def _get(self, reply: Reply) -> None:
@@ -135,8 +143,13 @@ class Farm:
     def change(self, status: str, **more: Any) -> str:
         """Change the task that was made last, and return its name."""
         name = [*self.tasks][-1]
-        self.tasks[name] = task(status, taskId=name, **more)
+        self.tasks[name] = _task(status, name, **more)
         return name
+
+
+def _task(status: str, name: str, **more: Any) -> dict[str, Any]:
+    """Return a task that says its secrets wherever it can."""
+    return task(status, taskId=name, statusMessage=f"{name} is at it", note=name, _meta=META, **more)
 
 
 # -- who asks ------------------------------------------------------------------------------------------------
@@ -176,6 +189,8 @@ class Scene:
     town: Town
     farm: Farm
     project: str = "film"
+    heard: list[tuple[str | None, bytes]] = field(factory=list)
+    """All that came back, head and body, and to whom."""
 
     def ask(
         self,
@@ -195,7 +210,9 @@ class Scene:
             connection.request(method, path, data, {**fields, **(headers or {})})
             response = connection.getresponse()
             told = {name.lower(): value for name, value in response.getheaders()}
-            return Answered(response.status, told, response.read())
+            answered = Answered(response.status, told, response.read())
+        self.heard.append((who, repr((answered.status, told)).encode() + answered.body))
+        return answered
 
     def mcp(self, method: str, params: dict[str, Any], who: str = "alice") -> Any:
         """Send an MCP request; return what came back."""
@@ -236,7 +253,13 @@ def scene(loop: str, town: Town | None = None, **options: Any) -> Iterator[Scene
     farm = Farm()
     serve = {"store": options.pop("store")} if "store" in options else {}
     with farm.server:
-        upstream = HttpUpstream(name="farm", label="The farm", url=farm.server.url, listen=False)
+        upstream = HttpUpstream(
+            name="farm",
+            label="The farm",
+            url=farm.server.url,
+            headers={"Authorization": f"Bearer {TOKEN}"},
+            listen=False,
+        )
         settings: dict[str, Any] = {
             "authenticate": town.authenticate,
             "members": town,
