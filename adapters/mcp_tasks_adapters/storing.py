@@ -66,7 +66,7 @@ class LoopThread(Protocol):
 
 
 class Store(Protocol):
-    """Where records are kept. What a store promises is written in ``stores/contract.md``."""
+    """Where records are kept. What a store promises is in ``mcp_tasks_adapters/stores/contract.md``."""
 
     @property
     def node(self) -> str | None:

@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 
 from mcp_tasks_adapters.cli.serve import Endpoint, ServeError, run_endpoint
 from mcp_tasks_adapters.cli.stopping import GRACE_MS
-from mcp_tasks_adapters.cli.store import KEYS_VARIABLE
+from mcp_tasks_adapters.cli.store import KEYS_VARIABLE, sqlite_path
 from mcp_tasks_adapters.proxy import (
     Credentials,
     CredentialsError,
@@ -112,7 +112,7 @@ def choose_proxy_store(
             "In a file the ids of upstreams and the results of tasks are sealed, which takes a key: "
             f"--store-key-file, or the variable {KEYS_VARIABLE}. openssl rand -base64 32 makes one."
         )
-    return ChosenProxyStore(SqliteProxyStore(place, keys=keys))
+    return ChosenProxyStore(SqliteProxyStore(sqlite_path(place), keys=keys))
 
 
 def run_proxy(

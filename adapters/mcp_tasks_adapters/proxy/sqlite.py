@@ -32,6 +32,7 @@ from mcp_tasks_adapters.proxy.storing import (
 )
 from mcp_tasks_adapters.stores.rows import KEY_CHECK, owner_of
 from mcp_tasks_adapters.stores.sealing import RecordKeys, UnsealError
+from mcp_tasks_adapters.stores.sqlite.schema import cannot_be_used
 from mcp_tasks_adapters.stores.threads import StoreThread
 from mcp_tasks_adapters.storing import LoopThread, StoreError
 from mcp_tasks_adapters.toolkit.outcomes import describe
@@ -414,10 +415,8 @@ def _open_file(path: Path, keys: RecordKeys) -> sqlite3.Connection:
     try:
         os.close(os.open(path, os.O_CREAT, 0o600))
         connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
-    except OSError as error:
-        raise StoreError(f"{path} cannot be used: {error.strerror}.") from error
-    except sqlite3.Error as error:
-        raise StoreError(f"{path} cannot be used: {error}.") from error
+    except (OSError, sqlite3.Error) as error:
+        raise cannot_be_used(path, error) from error
     try:
         _claim(connection, path)
         _check_keys(connection, path, keys)
@@ -425,7 +424,7 @@ def _open_file(path: Path, keys: RecordKeys) -> sqlite3.Connection:
         connection.close()
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise StoreError(f"{path} is in use: another proxy has it open.") from error
-        raise StoreError(f"{path} cannot be used: {error}.") from error
+        raise cannot_be_used(path, error) from error
     except BaseException:
         connection.close()
         raise

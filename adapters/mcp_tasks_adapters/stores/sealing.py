@@ -96,7 +96,7 @@ class RecordKeys:
             for cipher in self._ciphers:
                 with suppress(InvalidTag):
                     return cipher.decrypt(nonce, rest, place.encode()).decode()
-        raise UnsealError("not sealed under one of these keys")
+        raise UnsealError("it was sealed under a key that was not given, or is broken")
 
 
 def new_cipher(key: bytes) -> AESGCM:

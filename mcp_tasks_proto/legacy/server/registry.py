@@ -10,7 +10,7 @@ from attrs import define, field
 
 from mcp_tasks_proto.effects import Effect, OpenStream, Reply, Send, StopCall
 from mcp_tasks_proto.errors import ErrorObject, invalid_request
-from mcp_tasks_proto.legacy.server.events import EventLog, Place, event_id
+from mcp_tasks_proto.legacy.server.events import EventLog, KeptEvents, Place, event_id
 from mcp_tasks_proto.legacy.server.inner import Caller, Inner
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest, Outlet, OwnStream, Session
 from mcp_tasks_proto.legacy.translation import modern_capabilities
@@ -38,8 +38,12 @@ class Registry:
     _exchanges: dict[Hashable, ClientRequest | OwnStream] = field(init=False, factory=dict)
     _all_lost: dict[ClientRequest, None] = field(init=False, factory=dict)
     """Requests of all sessions that go on without a connection, in the order of its loss."""
+    _events: KeptEvents = field(init=False)
     requests: int = field(init=False, default=0)
     """How many requests are open, those that lost their connection included."""
+
+    def __attrs_post_init__(self) -> None:
+        self._events = KeptEvents(self.limits)
 
     def find(self, key: Hashable, principal: str | None) -> Session | None:
         """Return the session; ``None``: there is none, or it is somebody else's (SEC.1)."""
@@ -77,7 +81,7 @@ class Registry:
             key=key,
             principal=principal,
             capabilities=modern_capabilities(capabilities),
-            log=EventLog(self.limits) if resumable else None,
+            log=EventLog(self._events) if resumable else None,
             used_ms=self.inner.now,
             left=self._left,
         )
@@ -90,6 +94,8 @@ class Registry:
 
     def end(self, session: Session) -> None:
         """End a session: its requests fail with it. Its tasks go on."""
+        if session.log is not None:
+            session.log.close()
         for request in list(session.requests.values()):
             request.fail(SESSION_ENDED, 404)
         self.close_own_stream(session)

@@ -109,7 +109,7 @@ class Keeper:
     def _come_back(self) -> None:
         self._listening_since = monotonic()
         if not self.link.run(REVIVE, (self.lease_ms, self.writer)):
-            error = UnreachableError("the others have forgotten this node: start it anew")
+            error = UnreachableError("the others have forgotten this node: restart this process")
             self.link.report(error)
             raise error
         _log.error("the lease of this node ran out, and others may have ended its tasks; it is back now")

@@ -117,4 +117,5 @@ def what_is_wrong(error: Exception) -> str:
         return " ".join(str(error).split())
     kind = f"{type(error).__name__} ({error.sqlstate})"
     about_the_server = (error.sqlstate or "")[:2] in {"08", "28", "3D", "53", "57"}
-    return f"{kind}: {error.diag.message_primary}" if about_the_server else kind
+    about_a_right = isinstance(error, psycopg.errors.InsufficientPrivilege)  # it names a table, or a schema
+    return f"{kind}: {error.diag.message_primary}" if about_the_server or about_a_right else kind

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ from mcp_tasks_adapters.stores.front import Answer, Read
 from mcp_tasks_adapters.stores.losses import LOST_SLICE, LostWork, Rounds
 from mcp_tasks_adapters.stores.postgres.link import Link
 from mcp_tasks_adapters.stores.postgres.place import UnreachableError
-from mcp_tasks_adapters.stores.rows import Rows, owner_of, remains
+from mcp_tasks_adapters.stores.rows import BrokenRecordError, Rows, owner_of, remains
 from mcp_tasks_adapters.storing import News
 from mcp_tasks_proto.effects import FindExpired, ListTasks, Load
 from mcp_tasks_proto.inputs import (
@@ -67,8 +66,6 @@ SETTLE: Final = """
 
 Stored = tuple[int, str | bytes]
 
-_log = logging.getLogger("mcp_tasks_adapters")
-
 
 @define(eq=False, kw_only=True)
 class Reader:
@@ -102,8 +99,7 @@ class Reader:
             return LoadFailed(load.token)
         try:
             return Loaded(load.token, self._record(load.task_id, stored[load.task_id]))
-        except Exception as error:
-            self.link.report(error)
+        except BrokenRecordError:
             return LoadFailed(load.token)
 
     def _find_expired(self, find: FindExpired) -> ExpiredFound | LoadFailed:
@@ -126,8 +122,7 @@ class Reader:
                 self.rows.record(task_id, version, record or sealed)
                 for task_id, version, record, sealed in rows[: wanted.limit]
             ]
-        except ValueError as error:
-            self.link.report(error)
+        except BrokenRecordError:
             return LoadFailed(wanted.token)
         return TasksListed(wanted.token, records, len(rows) > wanted.limit)
 
@@ -155,8 +150,8 @@ class Reader:
         for task_id, found in stored.items():
             try:
                 record = self._record(task_id, found)
-            except Exception as error:
-                self.link.report(error)  # what is broken stays so, until it is changed
+            except BrokenRecordError:
+                pass  # it stays so, until it is changed
             else:
                 news.append(RecordRemoved(task_id) if record is None else RecordChanged(record))
         return news, [task_id for task_id in task_ids if task_id not in stored]

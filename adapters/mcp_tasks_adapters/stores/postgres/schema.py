@@ -246,6 +246,11 @@ HAS_VERSION: Final = "SELECT to_regclass('schema_version') IS NOT NULL"
 HAS_TABLES: Final = (
     "SELECT EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace(quote_ident(%s)))"
 )
+MAY_LOOK: Final = "SELECT has_schema_privilege(to_regnamespace(quote_ident(%s)), 'USAGE')"
+RIGHTS: Final = (
+    "The first start takes CREATE on the database, or on the schema; after that USAGE on the schema, and "
+    "SELECT, INSERT, UPDATE and DELETE on its tables, are enough."
+)
 VERSION: Final = "SELECT version FROM schema_version"
 SEAL: Final = "SELECT sealed FROM seals WHERE place = %s"
 KEEP_SEAL: Final = """
@@ -266,6 +271,8 @@ def prepare(place: Place) -> None:
             _check_clock(connection, place)
             with connection.transaction():
                 _migrate(connection, place)
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise StoreError(f"{place} cannot be used: {what_is_wrong(error)}. {RIGHTS}") from None
     except psycopg.Error as error:
         raise StoreError(f"{place} cannot be used: {what_is_wrong(error)}") from None
 
@@ -308,6 +315,8 @@ def _version(connection: psycopg.Connection, place: Place) -> int:
     """Return the version of the schema, 0: there is none yet. Raises :class:`StoreError`."""
     if not _one(connection, HAS_VERSION):
         if _one(connection, HAS_TABLES, place.schema):
+            if not _one(connection, MAY_LOOK, place.schema):
+                raise StoreError(f"{place} cannot be used: no USAGE on the schema {place.schema}. {RIGHTS}")
             raise StoreError(f"The schema {place.schema} of {place} is that of another program.")
         return 0
     version: int = _one(connection, VERSION)

@@ -25,7 +25,7 @@ from mcp_tasks_adapters.stores.front import Answer, Write
 from mcp_tasks_adapters.stores.postgres.link import Link
 from mcp_tasks_adapters.stores.postgres.place import UnreachableError
 from mcp_tasks_adapters.stores.postgres.schema import LEASE_LOST, MIGRATED, REMOVALS_KEPT, STEPS
-from mcp_tasks_adapters.stores.rows import Row, Rows
+from mcp_tasks_adapters.stores.rows import BrokenRecordError, Row, Rows
 from mcp_tasks_proto.effects import Delete, Quota, Save
 from mcp_tasks_proto.inputs import SaveConflict, Saved, SaveFailed, SaveRefused, StoreInput
 
@@ -180,7 +180,7 @@ class Writer:
         """Return how often the sessions before wrote, and what came of the last time."""
         found = self.link.run(BEGIN_SESSION, (self.writer,))
         if not found:
-            error = UnreachableError("the others have forgotten this node: start it anew")
+            error = UnreachableError("the others have forgotten this node: restart this process")
             self.link.report(error)
             raise error
         ((self._session, writes, refused, reasons),) = found
@@ -233,8 +233,7 @@ class Writer:
             return SaveConflict(token, None)
         try:
             return SaveConflict(token, self.rows.record(task_id, *current[task_id]))
-        except Exception as error:
-            _log.error("a stored record cannot be read: %s", type(error).__name__)
+        except BrokenRecordError:
             return SaveFailed(token)
 
     # -- what goes to the server ---------------------------------------------------------------------------
@@ -300,6 +299,9 @@ def _explain(error: Exception) -> None:
     """Say in the log what only this store knows."""
     sqlstate = getattr(error, "sqlstate", None)
     if sqlstate == MIGRATED:
-        _log.error("the schema was migrated by a later version of this package: start this one anew")
+        _log.error(
+            "the schema was migrated by a later version of this package: "
+            "restart this process with that version"
+        )
     elif sqlstate == LEASE_LOST:
         _log.error("the lease of this node ran out: nothing is saved until it is renewed")

@@ -5,13 +5,12 @@ Nobody else writes meanwhile: what a quota bounds is read once for many new task
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 from typing import Final
 
 from attrs import define, field, frozen
 
-from mcp_tasks_adapters.stores.rows import Row, Rows
+from mcp_tasks_adapters.stores.rows import BrokenRecordError, Row, Rows
 from mcp_tasks_adapters.stores.sqlite.schema import STEPS, version_of
 from mcp_tasks_proto.effects import Delete, Quota, Save
 from mcp_tasks_proto.inputs import SaveConflict, Saved, SaveFailed, SaveRefused
@@ -48,8 +47,6 @@ NOTE_CHANGE: Final = "UPDATE totals SET change = ?"
 NOTE_WRITE: Final = "UPDATE nodes SET writes = writes + 1 WHERE writer = ?"
 
 NO_QUOTA: Final = Quota(tasks=2**62, tasks_per_principal=2**62, task_bytes=2**62)
-
-_log = logging.getLogger("mcp_tasks_adapters")
 
 
 class FencedError(Exception):
@@ -108,7 +105,10 @@ class Transaction:
 
     def __attrs_post_init__(self) -> None:
         if version_of(self.connection) != len(STEPS):
-            raise FencedError("the file was migrated by a later version of this package: start this one anew")
+            raise FencedError(
+                "the file was migrated by a later version of this package: "
+                "restart this process with that version"
+            )
         (self._last_change,) = self.connection.execute(LAST_CHANGE).fetchone()
         self._change = self._last_change
 
@@ -121,7 +121,7 @@ class Transaction:
     def finish(self) -> None:
         """Write down what the transaction was, before it is committed."""
         if self.connection.execute(NOTE_WRITE, (self.writer,)).rowcount != 1:
-            raise FencedError("this node was taken for gone by the others: start it anew")
+            raise FencedError("this node was taken for gone by the others: restart this process")
         if self._change != self._last_change:
             self.connection.execute(NOTE_CHANGE, (self._change,))
         if self._removed:
@@ -195,8 +195,7 @@ class Transaction:
             return SaveConflict(effect.token, None)
         try:
             return SaveConflict(effect.token, self.rows.record(task_id, *current))
-        except ValueError as error:
-            _log.error("a stored record cannot be read: %s", type(error).__name__)
+        except BrokenRecordError:
             return SaveFailed(effect.token)
 
     def _current(self, task_id: str) -> tuple[int, str | bytes] | None:
