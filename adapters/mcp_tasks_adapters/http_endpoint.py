@@ -18,9 +18,10 @@ from mcp_tasks_proto.wire.http import (
     EndpointPolicy,
     Refusal,
     check_head,
+    split_target,
 )
 from mcp_tasks_proto.wire.jsonrpc import decode, encode_checked, error_message
-from mcp_tasks_proto.wire.pages import PageHead, check_page_head, stands_under
+from mcp_tasks_proto.wire.pages import PageHead, check_page_head
 
 __all__ = [
     "OTHER_FILES",
@@ -56,10 +57,14 @@ class HttpEndpoint:
         self, method: bytes | str, target: bytes | str, headers: Iterable[tuple[bytes, bytes]]
     ) -> HttpHead | PageHead | Refusal:
         """Decide whether a request with this head may go on to its body (HTTP.1)."""
-        pages = self.driver.pages
-        if pages is not None and stands_under(target, pages.prefix):
+        if self.driver.pages is not None and self._is_page(target, self.driver.pages.prefix):
             return check_page_head(method, target, headers, self.policy, self.limits)
         return check_head(method, target, headers, self.policy, self.limits)
+
+    def _is_page(self, target: bytes | str, prefix: str) -> bool:
+        """Whether something else than the endpoint itself is asked for, below the path of that."""
+        path, _, _ = split_target(target)
+        return path.startswith(prefix) and path != self.policy.path
 
     def receive(
         self, head: HttpHead | PageHead, body: bytes | bytearray, channel: Channel, peer: str | None

@@ -19,7 +19,7 @@ from mcp_tasks_proto.wire.http import (
     split_target,
 )
 
-__all__ = ["PageHead", "check_page_head", "stands_under"]
+__all__ = ["PageHead", "check_page_head"]
 
 
 @frozen(kw_only=True)
@@ -33,11 +33,6 @@ class PageHead:
     """What follows the question mark."""
     headers: Mapping[str, str]
     """Names in lower case; those of the same name joined."""
-
-
-def stands_under(target: bytes | str, prefix: str) -> bool:
-    """Whether a request target is a path that begins with ``prefix``."""
-    return split_target(target)[0].startswith(prefix)
 
 
 def check_page_head(

@@ -189,6 +189,7 @@ class Scene:
     town: Town
     farm: Farm
     project: str = "film"
+    endpoint: str = "/mcp"
     heard: list[tuple[str | None, bytes]] = field(factory=list)
     """All that came back, head and body, and to whom."""
 
@@ -219,7 +220,7 @@ class Scene:
         declared: dict[str, Any] = {"extensions": {TASKS_EXTENSION: {}}, "elicitation": {}}
         body = message(method, {**params, "_meta": {CLIENT_CAPABILITIES: declared}})
         fields = {**dict(mcp_headers(body)), "X-Project": self.project}
-        return self.ask("POST", "/mcp", who, body, fields).json
+        return self.ask("POST", self.endpoint, who, body, fields).json
 
     def make(self, who: str = "alice") -> str:
         """Make a task in the project; return its handle."""
@@ -248,10 +249,10 @@ class Scene:
 
 @contextmanager
 def scene(loop: str, town: Town | None = None, **options: Any) -> Iterator[Scene]:
-    """Run a proxy with a dashboard; ``options`` are the proxy's, but for ``store``."""
+    """Run a proxy with a dashboard; ``options`` are the proxy's, but for ``store`` and ``path``."""
     town = town or Town()
     farm = Farm()
-    serve = {"store": options.pop("store")} if "store" in options else {}
+    serve = {name: options.pop(name) for name in ("store", "path") if name in options}
     with farm.server:
         upstream = HttpUpstream(
             name="farm",
@@ -268,7 +269,7 @@ def scene(loop: str, town: Town | None = None, **options: Any) -> Iterator[Scene
             **options,
         }
         with serving(loop, Proxy([upstream], **settings), **serve) as port:
-            yield Scene(port, town, farm)
+            yield Scene(port, town, farm, endpoint=serve.get("path", "/mcp"))
 
 
 @contextmanager

@@ -400,3 +400,10 @@ def test_his3_without_people_there_is_nothing_to_look_at(without: str) -> None:
     with scene("asyncio", **{without: None}) as empty:
         answered = empty.ask("GET", empty.path())
         assert (answered.status, answered.body) == (404, b"")
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_an_endpoint_among_the_projects_is_still_the_endpoint(loop: str) -> None:
+    with scene(loop, path="/projects/mcp") as found:
+        assert found.mcp("server/discover", {})["result"]["supportedVersions"]
+        assert found.ask("GET", found.path()).json == {"tasks": []}

@@ -6,7 +6,7 @@ import pytest
 
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.wire.http import EndpointPolicy, Refusal
-from mcp_tasks_proto.wire.pages import PageHead, check_page_head, stands_under
+from mcp_tasks_proto.wire.pages import PageHead, check_page_head
 
 HOST = (b"Host", b"localhost:8000")
 
@@ -54,19 +54,3 @@ def test_http1_what_may_not_go_on(header: tuple[bytes, bytes], status: int) -> N
 def test_http1_a_whole_url_names_the_host(target: bytes, authority: str, allowed: bool) -> None:
     found = check((b"Host", authority.encode()), target=target)
     assert isinstance(found, PageHead) is allowed
-
-
-@pytest.mark.parametrize(
-    ("target", "under"),
-    [
-        (b"/projects/x?y", True),
-        ("/projects/", True),
-        (b"http://localhost/projects/x", True),
-        (b"/projects", False),
-        (b"/mcp?/projects/", False),
-        (b"*", False),
-        (b"http://localhost", False),
-    ],
-)
-def test_what_stands_under_a_prefix(target: bytes | str, under: bool) -> None:
-    assert stands_under(target, "/projects/") is under
