@@ -14,7 +14,14 @@ from mcp_tasks_proto.history.access import (
 )
 from mcp_tasks_proto.history.entries import TaskEntry, TimelineEvent, entry_from_json, entry_to_json
 from mcp_tasks_proto.history.ledger import Observation, assign, observe, opened
-from mcp_tasks_proto.history.retention import Retention, of_project, outlived
+from mcp_tasks_proto.history.retention import (
+    DAY_MS,
+    LONGEST_METADATA_MS,
+    LONGEST_PAYLOAD_MS,
+    Retention,
+    of_project,
+    outlived,
+)
 from mcp_tasks_proto.history.views import (
     LABELS,
     Assigned,
@@ -28,7 +35,10 @@ from mcp_tasks_proto.history.views import (
 )
 
 __all__ = [
+    "DAY_MS",
     "LABELS",
+    "LONGEST_METADATA_MS",
+    "LONGEST_PAYLOAD_MS",
     "AccessDecision",
     "AccessReason",
     "Action",

@@ -150,6 +150,11 @@ class Dashboard:
         self._tickets = count(1)
         self._asked: dict[Any, tuple[_Asked, Caller | None]] = {}
 
+    @property
+    def has_viewers(self) -> bool:
+        """Whether there is anybody who may look at anything."""
+        return self._members is not None and self._door.principal is not None
+
     # -- for the endpoint ----------------------------------------------------------------------------------
 
     def receive(
@@ -227,8 +232,7 @@ class Dashboard:
 
     def _viewer(self, caller: Caller, project: str) -> Viewer | None:
         """Return somebody who may look at the project."""
-        assert self._members is not None  # or there is no dashboard
-        viewer = self._members.viewer(caller, project)
+        viewer = None if self._members is None else self._members.viewer(caller, project)
         return viewer if viewer is not None and decide_project(viewer, project).allowed else None
 
     def _ask_store(
@@ -327,9 +331,8 @@ class Dashboard:
     def _control(
         self, request: ControlOne, entry: TaskEntry, caller: Caller, viewer: Viewer, channel: Channel
     ) -> None:
-        assert self._members is not None
-        denied = self._decide(entry, viewer, request.action)
-        access = None if denied else self._members.access(caller, request.project)
+        denied, members = self._decide(entry, viewer, request.action), self._members
+        access = None if denied or members is None else members.access(caller, request.project)
         if access is None:
             (denied or NOT_ALLOWED).send(channel)
             return

@@ -11,7 +11,7 @@ from mcp_tasks_adapters.client.http import HttpTransport
 from mcp_tasks_adapters.clock import SteadyClock
 from mcp_tasks_adapters.http_endpoint import endpoint_policy
 from mcp_tasks_adapters.proxy import HttpUpstream, MemoryProxyStore, Proxy, ProxyStore, StdioUpstream
-from mcp_tasks_adapters.proxy.driver import ProxyDriver
+from mcp_tasks_adapters.proxy.driver import ProxyDriver, Reconfigure
 from mcp_tasks_adapters.proxy.proxy import UpstreamHeaders
 from mcp_tasks_adapters.proxy.transports import Transports
 from mcp_tasks_adapters.stdio_client import StdioTransport
@@ -33,16 +33,20 @@ async def serve_proxy(
     allowed_hosts: Collection[str] = (),
     allowed_origins: Collection[str] = (),
     ready: Callable[[str], None] | None = None,
+    running: Callable[[Reconfigure], object] | None = None,
     task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Run a proxy over HTTP until cancelled; everything else is as with
     :func:`~mcp_tasks_adapters.trio_h11.serve_http`.
 
+    ``running`` is called, before anything is served, with the function that puts another declaration in
+    force while it runs: :meth:`ProxyDriver.reconfigure`, to be called on this loop's thread.
+
     When it ends, tasks go on at their upstreams, and what a store other than memory keeps of them is there
     when it is opened again. Raises :class:`~mcp_tasks_adapters.storing.StoreError` too.
     """
     await serve_endpoint(
-        open_proxy(proxy, store),
+        open_proxy(proxy, store, running),
         policy=endpoint_policy(path, allowed_hosts, allowed_origins, sessions=False, bound=host),
         limits=proxy.limits,
         host=host,
@@ -53,7 +57,9 @@ async def serve_proxy(
 
 
 @asynccontextmanager
-async def open_proxy(proxy: Proxy, store: ProxyStore | None) -> AsyncIterator[ProxyDriver]:
+async def open_proxy(
+    proxy: Proxy, store: ProxyStore | None, running: Callable[[Reconfigure], object] | None = None
+) -> AsyncIterator[ProxyDriver]:
     """Run a proxy's driver for the length of the block; nothing of it is left behind."""
     async with (
         _opened(MemoryProxyStore() if store is None else store) as opened,
@@ -61,8 +67,10 @@ async def open_proxy(proxy: Proxy, store: ProxyStore | None) -> AsyncIterator[Pr
     ):
         loop = TrioClientLoop(nursery, SteadyClock().now_ms)
         transports = _transports(proxy, loop)
-        driver = ProxyDriver(proxy, store=opened, loop=loop, find_transport=transports.find)
+        driver = ProxyDriver(proxy, store=opened, loop=loop, ways=transports)
         loop.start(driver.wake)
+        if running is not None:
+            running(driver.reconfigure)
         try:
             yield driver
         finally:
