@@ -7,6 +7,7 @@ import sys
 
 import trio
 from mcp_tasks_adapters import asyncio_h11, trio_h11
+from mcp_tasks_adapters.collector import relax_collector
 from mcp_tasks_adapters.proxy import HttpUpstream, Proxy
 
 from bench.lifeline import end_with_parent
@@ -22,6 +23,7 @@ def before(port: str) -> Proxy:
 
 if __name__ == "__main__":
     end_with_parent()
+    relax_collector()  # as `mcp-tasks proxy` does
     match sys.argv[1]:
         case "trio":
             trio.run(lambda: trio_h11.serve_proxy(before(sys.argv[2]), ready=say_ready))
