@@ -51,6 +51,8 @@ class Options:
     """Runs of each side."""
     seconds: float
     """How long one run of one side is counted."""
+    brief: bool = False
+    """Whether to measure less, to see that it can be measured at all."""
 
 
 @frozen(kw_only=True)
@@ -119,12 +121,16 @@ def main(
     parser.add_argument(
         "--seconds", type=float, default=seconds, help="length of a run (default: %(default)s)"
     )
+    parser.add_argument(
+        "--brief", action="store_true", help="fewer runs, and a tenth of the rows where there are very many"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     arguments = parser.parse_args()
     if arguments.runs < LEAST_RUNS:
         parser.error(f"a median of fewer than {LEAST_RUNS} runs says too little")
     os.chdir(PROJECT)
-    figures = measure(Options(runs=arguments.runs, seconds=arguments.seconds))
+    runs = LEAST_RUNS if arguments.brief else arguments.runs
+    figures = measure(Options(runs=runs, seconds=arguments.seconds, brief=arguments.brief))
     print_table(figures)
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(figure) for figure in figures], indent=2) + "\n")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from attrs import define, evolve
 
-from mcp_tasks_adapters.driver import Channel, RequestFacts, Service
+from mcp_tasks_adapters.driver import Channel, RequestFacts, Service, SessionService
 from mcp_tasks_proto.errors import ErrorObject, RemoteProtocolError, invalid_request
 from mcp_tasks_proto.inputs import HttpHead
 from mcp_tasks_proto.limits import Limits
@@ -78,6 +78,7 @@ class HttpEndpoint:
             self.driver.pages.receive(head, body, channel, facts)
             return None
         if head.method != "POST":
+            assert isinstance(self.driver, SessionService)  # to others the policy lets none through (LEG.2)
             return self.driver.receive_head(channel, facts=facts, http=head)
         try:
             message = decode(body, self.limits)

@@ -58,7 +58,9 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "requester.cache": frozenset({"json"}),
     "requester.engine": frozenset({"itertools"}),
     "requester.listening": frozenset({"itertools"}),
-    "server.operations": frozenset({"abc"}),
+    "server.operations.base": frozenset({"abc"}),
+    "server.operations.peers": frozenset({"abc"}),
+    "server.operations.workers": frozenset({"abc"}),
     "server.reports": frozenset({"json", "re"}),
     "server.tasks": frozenset({"itertools"}),
     "testing.host": frozenset({"itertools"}),
@@ -75,7 +77,7 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "wire.http": frozenset({"base64", "binascii", "re"}),
     "wire.jsonrpc": frozenset({"json", "math", "re"}),
     "wire.reading": frozenset({"datetime"}),
-    "wire.schema": frozenset({"cattrs", "cattrs.gen", "datetime", "functools"}),
+    "wire.schema": frozenset({"cattrs", "cattrs.fns", "cattrs.gen", "datetime", "functools"}),
 }
 """What one module may import beside that."""
 

@@ -7,16 +7,18 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from math import inf
+from typing import TypeVar
 
 from mcp_tasks_adapters.clock import LONGEST_NAP_MS, unix_ms
 from mcp_tasks_adapters.driver import Driver, Job, Store
 from mcp_tasks_adapters.stores import MemoryStore
-from mcp_tasks_adapters.storing import SETTLE_MS
+from mcp_tasks_adapters.storing import SETTLE_MS, Openable
 from mcp_tasks_adapters.toolkit import Server
 from mcp_tasks_adapters.toolkit.outcomes import describe
 
-__all__ = ["Alarm", "AsyncioLoop", "AsyncioThread", "open_driver"]
+__all__ = ["Alarm", "AsyncioLoop", "AsyncioThread", "open_driver", "opened"]
 
+_Store = TypeVar("_Store", bound=Openable)
 
 logger = logging.getLogger("mcp_tasks_adapters")
 
@@ -155,10 +157,10 @@ async def open_driver(
     cancels the workers a second time.
     """
     async with AsyncExitStack() as stack:
-        opened = await stack.enter_async_context(_opened(MemoryStore() if store is None else store))
+        open_store = await stack.enter_async_context(opened(MemoryStore() if store is None else store))
         async with asyncio.TaskGroup() as group:
             loop = AsyncioLoop(group, now_ms)
-            driver = Driver(server, store=opened, loop=loop)
+            driver = Driver(server, store=open_store, loop=loop)
             stack.push_async_callback(_settle, driver, loop)
             loop.start(driver.wake)
             try:
@@ -175,7 +177,8 @@ async def _settle(driver: Driver, loop: AsyncioLoop) -> None:
 
 
 @asynccontextmanager
-async def _opened(store: Store) -> AsyncIterator[Store]:
+async def opened(store: _Store) -> AsyncIterator[_Store]:
+    """Open a store for the length of the block."""
     await store.open(AsyncioThread())
     try:
         yield store

@@ -8,7 +8,6 @@ upstreams.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from itertools import count
@@ -21,12 +20,13 @@ from mcp_tasks_adapters.admission import Admission, Arrival
 from mcp_tasks_adapters.client.loop import ClientLoop
 from mcp_tasks_adapters.dashboard import Dashboard
 from mcp_tasks_adapters.driver import Channel, Event, RequestFacts
+from mcp_tasks_adapters.feeding import Feeder
 from mcp_tasks_adapters.proxy.callers import Caller
 from mcp_tasks_adapters.proxy.proxy import Proxy
 from mcp_tasks_adapters.proxy.storing import ProxyStore, ProxyStoreEffect, ProxyStoreFact, failed
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.effects import Reply, Send
-from mcp_tasks_proto.errors import ErrorObject, internal_error, invalid_request
+from mcp_tasks_proto.errors import ErrorObject, internal_error
 from mcp_tasks_proto.inputs import (
     ExchangeClosed,
     HttpHead,
@@ -132,7 +132,6 @@ class ProxyDriver:
         self._loop = loop
         self._store = store
         self._ways = ways
-        self._engine = ProxyEngine(settings=proxy.settings, codec=proxy.codec, node=store.node)
         self._door = _Door(principal=proxy.authenticate, limits=proxy.settings.limits)
         self._admission = Admission(self._door, loop, admit=self.feed, refuse=self._refuse, named=_named)
         self._rechecks = Admission(
@@ -146,10 +145,7 @@ class ProxyDriver:
         self._ending: set[int] = set()
         self._unanswered = 0
         self._landed: Event | None = None
-        self._inbox: deque[ProxyInput] = deque()
-        self._feeding = False
-        self._deadline: int | None = None
-        self._actions: dict[type, Callable[[Any], None]] = {
+        actions: dict[type, Callable[[Any], None]] = {
             Reply: self._reply,
             Send: self._send,
             SendUpstream: self._send_upstream,
@@ -162,6 +158,8 @@ class ProxyDriver:
             Note: self._tell_store,
             Purge: self._tell_store,
         }
+        engine = ProxyEngine(settings=proxy.settings, codec=proxy.codec, node=store.node)
+        self._feeder: Feeder[ProxyInput] = Feeder(engine, loop, actions=actions, not_taken=self._contain)
         # Nothing is due yet, but the engine wants to look for what is past its time.
         self.feed(TimePassed())
 
@@ -207,12 +205,6 @@ class ProxyDriver:
         else:
             self.feed(received)
 
-    def receive_head(self, channel: Channel, *, facts: RequestFacts | None, http: HttpHead) -> int:
-        """Refuse a request without a message: a proxy has no sessions."""
-        refusal = error_message(None, invalid_request("sessions are not served here"))
-        channel.reply(refusal, 405, (("allow", "POST"),))
-        return next(self._exchanges)
-
     def closed(self, exchange: int) -> None:
         """The caller of this exchange is gone. Harmless after its reply."""
         if self._owed.pop(exchange, None) is None:
@@ -250,8 +242,7 @@ class ProxyDriver:
 
     def wake(self) -> None:
         """The time asked for by ``Loop.wake_at`` has come."""
-        self._deadline = None
-        self.feed(TimePassed())
+        self._feeder.wake()
 
     def shutdown(self) -> None:
         """End the listen streams gracefully and refuse new requests."""
@@ -281,8 +272,7 @@ class ProxyDriver:
 
     def close(self) -> None:
         """Give up what is in flight, and take in nothing any more."""
-        self._feeding = True
-        self._inbox.clear()
+        self._feeder.close()
         for request, (transport, _) in list(self._in_flight.items()):
             transport.stop(request)
         self._in_flight.clear()
@@ -291,31 +281,10 @@ class ProxyDriver:
 
     def feed(self, fact: Any) -> None:
         """Hand a fact to the engine, now or when it is done with those before, and do what it says."""
-        self._inbox.append(fact)
-        if self._feeding:
-            return
-        self._feeding = True
-        try:
-            while self._inbox:
-                self._step(self._inbox.popleft())
-        finally:
-            self._feeding = False
+        self._feeder.feed(fact)
 
-    def _step(self, fact: ProxyInput) -> None:
-        try:
-            step = self._engine.handle(fact, now=self._loop.now_ms())
-        except Exception as error:
-            self._contain(fact, error)
-            return
-        for effect in step.effects:
-            self._actions[type(effect)](effect)
-        if step.deadline != self._deadline:
-            self._deadline = step.deadline
-            self._loop.wake_at(step.deadline)
-
-    def _contain(self, fact: ProxyInput, error: Exception) -> None:
+    def _contain(self, fact: ProxyInput) -> None:
         """The engine did not take ``fact``, which is an error of this package: nobody shall wait in vain."""
-        _log.error("the engine did not take %s: %s", type(fact).__name__, describe(error))
         if isinstance(fact, MessageReceived):
             unhandled = internal_error("the request could not be handled")
             self._refuse(fact, unhandled, unhandled.http_status)

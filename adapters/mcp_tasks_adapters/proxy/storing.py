@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from attrs import frozen
 
-from mcp_tasks_adapters.storing import LoopThread
+from mcp_tasks_adapters.storing import Openable
 from mcp_tasks_proto.history import Place, TaskEntry
 from mcp_tasks_proto.inputs import LoadFailed, Saved, SaveFailed, SaveRefused, WorkLost
 from mcp_tasks_proto.proxy import (
@@ -95,7 +95,7 @@ LEDGER_FACTOR: Final = 16
 """The ledger outlives the bindings: it may hold so many times as many tasks, and no more (LIM.3)."""
 
 
-class ProxyStore(Protocol):
+class ProxyStore(Openable, Protocol):
     """Where bindings, ends and the ledger are kept. The effects' own words are what it promises."""
 
     @property
@@ -104,12 +104,6 @@ class ProxyStore(Protocol):
 
         ``None``: what is kept here ends with this process.
         """
-
-    async def open(self, loop: LoopThread) -> None:
-        """Get ready to serve ``loop``. Raises :class:`~mcp_tasks_adapters.storing.StoreError`."""
-
-    async def close(self) -> None:
-        """Let go of everything. What was not answered by now is not answered any more."""
 
     def submit(self, effect: ProxyStoreEffect, answer: Answer) -> None:
         """Carry out ``effect``, after those before it, and call ``answer`` on the loop's thread.
