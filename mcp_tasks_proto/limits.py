@@ -89,6 +89,8 @@ class Limits:
     """Events of its streams that a session keeps, for a client that lost its connection."""
     session_event_bytes: int = _positive(256 * 1024)
     """The same, as JSON."""
+    all_session_event_bytes: int = _positive(16 * 1024 * 1024)
+    """The same, of all sessions together; then the oldest of all give way."""
     requested_ttl_ms: int = _positive(86_400_000)
     """Longest lifetime that a client may ask for its task (LEG.3)."""
 

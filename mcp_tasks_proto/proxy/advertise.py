@@ -71,11 +71,11 @@ class Advertisements:
 
     def _targets(self, exchange: Exchange) -> list[Target]:
         """Return the upstreams that a caller sees."""
-        authorizations = {
-            upstream.name: exchange.access.authorization(upstream.name)
+        return [
+            Target(upstream.name, authorization, upstream.identity)
             for upstream in self.desk.shared.settings.upstreams
-        }
-        return [Target(name, known) for name, known in authorizations.items() if known is not None]
+            if (authorization := exchange.access.authorization(upstream.name)) is not None
+        ]
 
     def _gather(self, exchange: Exchange, then: Callable[[Exchange, Mapping[str, Found]], None]) -> None:
         """Find out what the upstreams are, and call ``then`` once that is known of all of them."""

@@ -17,8 +17,9 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
-from mcp_tasks_adapters.cli.store import choose_store, default_path
+from mcp_tasks_adapters.cli.store import choose_store, default_path, sqlite_path
 from mcp_tasks_adapters.stores import MemoryStore, SqliteStore
+from mcp_tasks_adapters.stores.postgres import PostgresStore
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_adapters.toolkit import Server
 
@@ -215,7 +216,7 @@ def test_says_why_a_file_cannot_be_used(stdio: bool, loop: str, farm: Path) -> N
     assert farm.read_text(encoding="utf-8") == FARM
 
 
-@pytest.mark.parametrize("store", ["", "sqlite:", "memory", "memory:x", "redis:x", "tasks.db", "postgres:"])
+@pytest.mark.parametrize("store", ["", "sqlite", "memory", "memory:x", "redis:x", "tasks.db", "postgres"])
 def test_says_which_stores_there_are(store: str, farm: Path) -> None:
     assert "there are sqlite:FILE, postgres:DSN and memory:" in refused(farm, "--store", store)
 
@@ -252,8 +253,21 @@ def chosen(wanted: str | None, **variables: str) -> Any:
 def test_a_store_is_named_by_its_kind() -> None:
     assert isinstance(chosen("memory:"), MemoryStore)
     assert isinstance(chosen("sqlite:some/file:with:colons.db"), SqliteStore)
+    assert isinstance(chosen("postgres:"), PostgresStore), "the rest is in libpq's variables"
     with pytest.raises(StoreError):
         chosen("memory:", MCP_TASKS_STORE_KEYS="x")
+
+
+@pytest.mark.parametrize("place", ["", "//tasks.db", "///var/tasks.db", "file:tasks.db?mode=ro"])
+def test_a_file_is_named_by_its_path(place: str) -> None:
+    with pytest.raises(StoreError, match="path of a file"):
+        chosen(f"sqlite:{place}")
+
+
+def test_a_file_may_be_at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert sqlite_path("~/tasks.db") == tmp_path / "tasks.db"
+    assert sqlite_path("~nobody-at-all/tasks.db") == Path("~nobody-at-all/tasks.db")
 
 
 def test_each_server_has_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

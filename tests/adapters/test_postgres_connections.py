@@ -292,7 +292,7 @@ def test_a_node_that_was_forgotten_writes_no_more(schema: Schema) -> None:
         schema.run("DELETE FROM nodes")
         for number in range(5):
             assert bench.save(record(f"b{number}")) == SaveFailed("save")
-        bench.until(lambda: any("start it anew" in line for line in lines))
+        bench.until(lambda: any("restart this process" in line for line in lines))
         assert bench.load() == record()
 
 

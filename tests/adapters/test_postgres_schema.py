@@ -171,7 +171,11 @@ def test_a_role_that_may_make_nothing_may_use_what_is_there(postgres: PostgresSe
         bench.saved(record())
         assert bench.load() == record()
         assert bench.delete("a", 1) == Saved("delete")
-    assert "InsufficientPrivilege" in refusal(Schema(clerk.dsn, "elsewhere"))
+    elsewhere = refusal(Schema(clerk.dsn, "elsewhere"))
+    assert "permission denied for database" in elsewhere
+    assert "The first start takes CREATE on the database" in elsewhere
+    schema.run(f"REVOKE USAGE ON SCHEMA {schema.name} FROM clerk")
+    assert f"no USAGE on the schema {schema.name}" in refusal(clerk)
 
 
 # -- the server's settings -------------------------------------------------------------------------------

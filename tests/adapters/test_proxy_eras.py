@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvicorn
 from mcp_tasks_adapters import RequestFacts
-from mcp_tasks_adapters.asgi import proxy_asgi_app
+from mcp_tasks_adapters.asgi import asgi_proxy_app
 from mcp_tasks_adapters.client import Cancelled, Completed
 from mcp_tasks_adapters.proxy import Caller, Proxy
 
@@ -105,7 +105,7 @@ def test_prx_bridge_on_stdio(loop: str, era: Any) -> None:
 @asynccontextmanager
 async def under_uvicorn(proxy: Proxy) -> AsyncIterator[str]:
     server = uvicorn.Server(
-        uvicorn.Config(proxy_asgi_app(proxy), port=0, log_config=None, timeout_graceful_shutdown=1)
+        uvicorn.Config(asgi_proxy_app(proxy), port=0, log_config=None, timeout_graceful_shutdown=1)
     )
     serving = asyncio.ensure_future(server.serve())
     while not server.started:

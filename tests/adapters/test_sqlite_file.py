@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -10,7 +12,9 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from mcp_tasks_adapters.stores.sqlite import SqliteStore, schema, writing
+from mcp_tasks_adapters.stores.rows import BROKEN_SAID
+from mcp_tasks_adapters.stores.sqlite import SqliteStore, reading, schema, writing
+from mcp_tasks_adapters.stores.sqlite.schema import cannot_be_used
 from mcp_tasks_adapters.storing import StoreEffect, StoreError
 
 from mcp_tasks_proto.effects import Delete, FindExpired, Load, Save
@@ -71,6 +75,17 @@ def test_the_database_of_another_program_is_refused_and_left_alone(path: Path, m
 def test_a_place_that_is_not_there_is_refused(tmp_path: Path) -> None:
     assert "cannot be used" in refusal(tmp_path / "nowhere" / "tasks.db")
     assert "cannot be used" in refusal(tmp_path)
+
+
+def test_where_there_is_no_room_or_no_right_that_is_said(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite says "disk I/O error" of a full disk, and "unable to open" of what cannot be written."""
+    error = sqlite3.OperationalError("disk I/O error")
+    assert str(cannot_be_used(path, error)) == f"{path} cannot be used: disk I/O error."
+    with monkeypatch.context() as without_rights:
+        without_rights.setattr(os, "access", lambda folder, mode: False)
+        assert f"{path.parent} cannot be written" in str(cannot_be_used(path, error))
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(9, 9, 0))
+    assert "no room left" in str(cannot_be_used(path, error))
 
 
 def test_an_empty_file_becomes_a_store(path: Path) -> None:
@@ -359,8 +374,24 @@ def test_a_broken_record_fails_what_needs_it_and_can_be_swept(path: Path) -> Non
         assert bench.find(NOW + 1000) == (["a", "b"], None)
         assert bench.delete("a", 1) == Saved("delete")
         assert bench.find(NOW + 1000) == (["b"], None)
-    assert lines
+    (line,) = [line for line in lines if "a record cannot be read" in line]
+    assert line.endswith("what is stored of it is broken (JSONDecodeError)")
     assert "secret" not in "".join(lines), "SEC.2"
+
+
+def test_each_broken_record_is_said_once_and_of_too_many_no_more(path: Path) -> None:
+    """They are met again and again, in turn with each other and with those that are whole."""
+    ids = [f"task-{number}" for number in range(BROKEN_SAID + 3)]
+    with opened(sqlite_store(path)) as bench, logged() as lines:
+        bench.ask([Save(record(task_id), None, task_id) for task_id in [*ids, "whole"]])
+        run(path, "UPDATE tasks SET record = '{' WHERE task_id <> 'whole'")
+        for task_id in [ids[0], "whole", ids[1], ids[0], "whole", ids[1]]:
+            bench.ask([Load(task_id, 1)])
+        assert len(lines) == 2
+        bench.ask([Load(task_id, task_id) for task_id in ids])
+    assert len(lines) == BROKEN_SAID
+    assert [line for line in lines if "no more will be said" in line] == lines[-1:]
+    assert "task-" not in "".join(lines), "SEC.2"
 
 
 def test_a_record_of_a_later_version_is_not_misread(path: Path) -> None:
@@ -404,3 +435,25 @@ def test_news_that_could_not_be_read_are_told_later(path: Path) -> None:
         assert there.heard == []
         run(path, "ALTER TABLE tasks RENAME COLUMN hidden TO record")
         there.until(lambda: there.heard == [RecordChanged(record())])
+
+
+def test_news_that_could_not_be_read_are_not_forgotten_over_others(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        reading,
+        "RECORD",
+        "SELECT version, CASE WHEN EXISTS (SELECT 1 FROM unreadable WHERE unreadable.task_id = tasks.task_id)"
+        " THEN json('{') ELSE record END FROM tasks WHERE task_id = ?",
+    )
+    with opened(sqlite_store(path)) as here, opened(sqlite_store(path)) as there, logged() as lines:
+        run(path, "CREATE TABLE unreadable (task_id)", "INSERT INTO unreadable VALUES ('a')")
+        here.ask([Save(record("a"), None, 1), Save(record("b"), None, 2)])
+        there.watch()
+        here.saved(record("a", version=2), 1)
+        there.until(lambda: any("cannot read" in line for line in lines))
+        here.saved(record("b", version=2), 1)
+        there.until(lambda: bool(there.heard))
+        assert there.heard == [RecordChanged(record("b", version=2))]
+        run(path, "DELETE FROM unreadable")
+        there.until(lambda: RecordChanged(record("a", version=2)) in there.heard)

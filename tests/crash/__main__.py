@@ -9,7 +9,13 @@ import tempfile
 from pathlib import Path
 from time import monotonic
 
-from tests.crash.run import Plan, run
+from tests.crash.run import NotStartedError, Plan, run
+
+
+def shown(store: str) -> str:
+    """Return a store as it may be shown: a DSN may hold a password."""
+    kind, _, _ = store.partition(":")
+    return store if kind in ("sqlite", "memory") else f"{kind}:…"
 
 
 def main() -> int:
@@ -30,10 +36,13 @@ def main() -> int:
             loops=[chosen.loop] if chosen.loop else ["trio", "asyncio"],
             folder=Path(folder),
         )
-        where = chosen.store or "a temporary SQLite file"
+        where = shown(chosen.store) if chosen.store else "a temporary SQLite file"
         print(f"{plan.kills} kills on {where}, seed {plan.seed}", flush=True)
         started = monotonic()
-        verdict = run(plan, lambda news: print(f"  {news}", flush=True))
+        try:
+            verdict = run(plan, lambda news: print(f"  {news}", flush=True))
+        except NotStartedError as error:
+            sys.exit(str(error))
     for name, number in sorted(verdict.counts.items()):
         print(f"{number:>8}  {name}")
     for fault in verdict.faults:

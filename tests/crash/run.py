@@ -42,7 +42,7 @@ from tests.crash.history import (
 )
 from tests.crash.kinds import MANY
 
-__all__ = ["Plan", "Verdict", "run"]
+__all__ = ["NotStartedError", "Plan", "Verdict", "run"]
 
 PROJECT: Final = Path(__file__).parents[2]
 READY: Final = "listening on "
@@ -84,6 +84,10 @@ class Plan:
     """Each life takes one of these."""
     folder: Path
     """For the tools' diary."""
+
+
+class NotStartedError(Exception):
+    """A server did not start; the message has what it said."""
 
 
 @frozen(kw_only=True)
@@ -301,7 +305,7 @@ class _ServerProcess:
         self._process.wait()
 
     def url(self) -> str:
-        """Wait until it listens, and return where. Raises ``RuntimeError`` when it does not."""
+        """Wait until it listens, and return where. Raises :class:`NotStartedError` when it does not."""
         if self._url:
             return self._url
         assert self._process.stderr is not None
@@ -309,7 +313,7 @@ class _ServerProcess:
         said = self._process.stderr.readline() if ready else "nothing"
         if not said.startswith(READY):
             self.kill()
-            raise RuntimeError(f"the server did not start: it said {said}{self.last_words()}")
+            raise NotStartedError(f"the server did not start: it said {said}{self.last_words()}")
         self._url = said.removeprefix(READY).strip()
         return self._url
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash.__main__ import shown
 from tests.crash.kinds import KINDS
-from tests.crash.run import Plan, run
+from tests.crash.run import NotStartedError, Plan, run
 
 
 @pytest.mark.parametrize(("servers", "kills"), [(1, 20), (2, 10)], ids=["alone", "one of two"])
@@ -39,3 +40,16 @@ def test_life4_nothing_acknowledged_is_lost_however_often_a_server_is_killed(
         assert counts[f"ended: {end}"] > 0
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_a_server_that_does_not_start_ends_it_with_what_was_said(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path}/nowhere/tasks.db"
+    plan = Plan(store=store, kills=1, seed=1, servers=1, loops=["asyncio"], folder=tmp_path)
+    with pytest.raises(NotStartedError, match="cannot be used"):
+        run(plan)
+
+
+def test_sec2_a_dsn_is_not_shown() -> None:
+    assert shown("sqlite:tasks.db") == "sqlite:tasks.db"
+    for store in ("postgres:host=db password=hush", "postgresql://me:hush@db/tasks"):
+        assert "hush" not in shown(store)

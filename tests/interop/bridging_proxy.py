@@ -8,10 +8,11 @@ Otherwise it runs as ``mcp-tasks proxy`` does.
 from __future__ import annotations
 
 import sys
+from functools import partial
+from typing import Any
 
 from mcp_tasks_adapters import RequestFacts, asyncio_h11, trio_h11
-from mcp_tasks_adapters.cli.proxy import choose_proxy_store, run_proxy
-from mcp_tasks_adapters.cli.serve import Endpoint
+from mcp_tasks_adapters.cli.serve import Endpoint, run_endpoint
 from mcp_tasks_adapters.proxy import Caller, HttpUpstream, Proxy
 
 from mcp_tasks_proto.proxy import Access, InputKind
@@ -33,9 +34,8 @@ def main(loop: str, url: str) -> None:
         bridging=True,
         input_kinds=frozenset(InputKind),
     )
-    serve_proxy = {"trio": trio_h11.serve_proxy, "asyncio": asyncio_h11.serve_proxy}[loop]
-    chosen = choose_proxy_store("memory:", None, {})
-    run_proxy(proxy, Endpoint(), serve_proxy=serve_proxy, loop=loop, chosen=chosen)
+    serve_proxy: Any = {"trio": trio_h11.serve_proxy, "asyncio": asyncio_h11.serve_proxy}[loop]
+    run_endpoint(partial(serve_proxy, proxy), Endpoint(), loop=loop, notice=None)
 
 
 if __name__ == "__main__":

@@ -30,9 +30,9 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "legacy.proxy.upstreams": frozenset({"collections", "itertools"}),
     "legacy.server.calls": frozenset({"functools"}),
     "legacy.server.door": frozenset({"abc"}),
-    "legacy.server.events": frozenset({"collections", "re"}),
+    "legacy.server.events": frozenset({"collections", "itertools", "re"}),
     "legacy.server.inner": frozenset({"collections", "itertools"}),
-    "legacy.server.registry": frozenset({"functools"}),
+    "legacy.server.registry": frozenset({"functools", "itertools"}),
     "legacy.server.requests": frozenset({"functools"}),
     "legacy.server.sessions": frozenset({"itertools"}),
     "legacy.server.tasks": frozenset({"functools"}),
@@ -64,7 +64,9 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "requester.cache": frozenset({"json"}),
     "requester.engine": frozenset({"itertools"}),
     "requester.listening": frozenset({"itertools"}),
-    "server.operations": frozenset({"abc"}),
+    "server.operations.base": frozenset({"abc"}),
+    "server.operations.peers": frozenset({"abc"}),
+    "server.operations.workers": frozenset({"abc"}),
     "server.reports": frozenset({"json", "re"}),
     "server.tasks": frozenset({"itertools"}),
     "testing.host": frozenset({"itertools"}),
@@ -81,7 +83,7 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "wire.http": frozenset({"base64", "binascii", "re"}),
     "wire.jsonrpc": frozenset({"json", "math", "re"}),
     "wire.reading": frozenset({"datetime"}),
-    "wire.schema": frozenset({"cattrs", "cattrs.gen", "datetime", "functools"}),
+    "wire.schema": frozenset({"cattrs", "cattrs.fns", "cattrs.gen", "datetime", "functools"}),
 }
 """What one module may import beside that."""
 

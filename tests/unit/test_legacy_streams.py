@@ -17,8 +17,18 @@ from mcp_tasks_proto import (
     StopCall,
     ToolsChanged,
 )
-from mcp_tasks_proto.legacy.server.events import EventLog, Place, event_id, read_event_id
-from tests.unit.legacy_world import LegacyClient, call, created, make_dual, opened, started, streams
+from mcp_tasks_proto.legacy.server.events import EventLog, KeptEvents, Place, event_id, read_event_id
+from mcp_tasks_proto.wire.jsonrpc import json_size, notification_message
+from tests.unit.legacy_world import (
+    OTHER_SESSION,
+    LegacyClient,
+    call,
+    created,
+    make_dual,
+    opened,
+    started,
+    streams,
+)
 from tests.unit.world import ACCEPTED, DONE, TASK, form
 
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {}}
@@ -248,7 +258,7 @@ def test_leg2_a_lost_result_stream_is_over() -> None:
 
 
 def test_lim3_the_oldest_events_give_way() -> None:
-    log = EventLog(Limits(session_events=3, session_event_bytes=60))
+    log = EventLog(KeptEvents(Limits(session_events=3, session_event_bytes=60)))
     for number in range(1, 6):
         log.add(Place(1, number), {"n": number}, last=False)
     assert [event.place.number for event in log.after(Place(1, 0))] == [3, 4, 5]
@@ -258,8 +268,29 @@ def test_lim3_the_oldest_events_give_way() -> None:
     assert log.after(Place(2, 0)) == []
 
 
+def test_lim3_the_oldest_events_of_all_sessions_give_way() -> None:
+    event = notification_message("notifications/progress", {"progress": 1, "progressToken": "p"})
+    host = make_dual(Limits(all_session_event_bytes=3 * json_size(event)))
+    first, second = opened(host), opened(host, session=OTHER_SESSION)
+    handlers = []
+    for client in (first, second):
+        exchange = call(client, _meta={"progressToken": "p"})
+        handlers.append(started(host).exchange)
+        for done in (1, 2):
+            progress(client, done)
+            client.read(exchange)
+    exchange = first.get(last_event_id="1-0")
+    assert told(first, exchange) == [("1-2", 2)]
+    assert told(second, second.get(last_event_id="1-0")) == [("1-1", 1), ("1-2", 2)]
+    second.delete()
+    for done in (3, 4):  # what the session that ended had kept makes room for more
+        host.give(CallNotified(handlers[0], "notifications/progress", {"progress": done}))
+        first.read(exchange)
+    assert told(first, first.get(last_event_id="1-0")) == [("1-2", 2), ("1-3", 3), ("1-4", 4)]
+
+
 def test_what_is_no_json_is_not_kept() -> None:
-    log = EventLog(Limits())
+    log = EventLog(KeptEvents(Limits()))
     log.add(Place(1, 1), {"n": object()}, last=False)
     assert log.after(Place(1, 0)) == []
 

@@ -277,6 +277,11 @@ def test_a_mistake_is_caught(mistake: Wrong) -> None:
         check(asking(mistake))
 
 
+def test_who_takes_effects_one_by_one_is_told_that_they_come_in_a_list() -> None:
+    with pytest.raises(BrokenPromise, match="Asked a list of effects"):
+        STORE_CHECKS[0](lambda *effects: [None for _ in effects])
+
+
 # -- any effects beside the obvious store --------------------------------------------------------------
 
 SEQUENCE: Sequence[StoreEffect] = [

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -13,7 +14,7 @@ from typing import Final
 from attrs import frozen
 
 from mcp_tasks_adapters.stores import MemoryStore, SqliteStore
-from mcp_tasks_adapters.stores.sealing import RecordKeys
+from mcp_tasks_adapters.stores.sealing import KEYS_VARIABLE, RecordKeys
 from mcp_tasks_adapters.storing import Store, StoreError
 from mcp_tasks_adapters.toolkit import Server
 
@@ -24,11 +25,11 @@ __all__ = [
     "ChosenStore",
     "choose_store",
     "default_path",
+    "sqlite_path",
 ]
 
 STORE_VARIABLE: Final = "MCP_TASKS_STORE"
 PROXY_STORE_VARIABLE: Final = "MCP_TASKS_PROXY_STORE"
-KEYS_VARIABLE: Final = "MCP_TASKS_STORE_KEYS"
 
 
 @frozen
@@ -79,14 +80,30 @@ def default_path(target: str, server: Server, environment: Mapping[str, str] = o
     return Path(folder) / "mcp-tasks" / f"{name}-{digest}.db"
 
 
+def sqlite_path(place: str) -> Path:
+    """Return the file that ``sqlite:`` was given, ``~`` being whose home it is.
+
+    Raises :class:`~mcp_tasks_adapters.storing.StoreError` for a URL, of which nobody knows what it means.
+    """
+    if place.startswith(("//", "file:")):
+        raise StoreError(
+            "After sqlite: stands the path of a file, and no URL: sqlite:tasks.db or sqlite:/var/tasks.db."
+        )
+    with suppress(RuntimeError):  # there is no such person
+        return Path(place).expanduser()
+    return Path(place)
+
+
 def _named(wanted: str, keys: RecordKeys | None) -> Store:
     kind, colon, place = wanted.partition(":")
     if kind == "memory" and colon and not place:
         return MemoryStore()
     if kind == "sqlite" and place:
-        return SqliteStore(place, keys=keys)
-    if kind in ("postgres", "postgresql") and place:
+        return SqliteStore(sqlite_path(place), keys=keys)
+    if (kind == "postgres" and colon) or (kind == "postgresql" and place):
         return _postgres(wanted if place.startswith("//") else place, keys)
+    if kind == "sqlite" and colon:
+        raise StoreError("After sqlite: stands the path of a file: sqlite:tasks.db or sqlite:/var/tasks.db.")
     # What stands after the colon, or before an @, may be secret.
     shown = f" {kind!r}" if re.fullmatch(r"[A-Za-z0-9._/-]*", kind) else ""
     raise StoreError(

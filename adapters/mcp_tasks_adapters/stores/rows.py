@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import Final, NamedTuple
 
 from mcp_tasks_adapters.stores.sealing import RecordKeys, UnsealError
@@ -11,17 +12,26 @@ from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.wire.schema import record_from_json, record_to_json
 
-__all__ = ["KEY_CHECK", "Row", "Rows", "owner_of", "remains"]
+__all__ = ["KEY_CHECK", "BrokenRecordError", "Row", "Rows", "owner_of", "remains"]
 
 LAST_MS: Final = 2**63 - 1
 """The latest expiry that a column can hold."""
 KEY_CHECK: Final = "key check"
 """The place of the seal that shows whether the keys given are those of the store."""
 
+BROKEN_SAID: Final = 256
+"""Of how many broken records the log speaks, one line each."""
+
+_log = logging.getLogger("mcp_tasks_adapters")
+
 # What contains itself is found out by its depth; keeping track of every container would cost more.
 _encode = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
 ).encode
+
+
+class BrokenRecordError(ValueError):
+    """A stored record cannot be read; the log has said so."""
 
 
 class Row(NamedTuple):
@@ -41,6 +51,7 @@ class Rows:
 
     def __init__(self, keys: RecordKeys | None) -> None:
         self._keys = keys
+        self._broken: set[str] = set()
 
     def row(self, record: TaskRecord) -> Row:
         """Return a record as a row. Raises ``ValueError``, ``TypeError`` or ``RecursionError``: not JSON."""
@@ -48,23 +59,35 @@ class Rows:
         if self._keys is not None:
             text = self._keys.seal(str(text), _place(record.task_id, record.version))
         expires_at_ms = record.expires_at_ms
+        if expires_at_ms is not None and expires_at_ms > LAST_MS:
+            expires_at_ms = LAST_MS
+        owner = owner_of(record.principal)
         return Row(
-            task_id=record.task_id,
-            version=record.version,
-            owner=owner_of(record.principal),
-            node=record.node,
-            expires_at_ms=None if expires_at_ms is None else min(expires_at_ms, LAST_MS),
-            payload_bytes=record.payload_bytes,
-            record=text,
+            record.task_id, record.version, owner, record.node, expires_at_ms, record.payload_bytes, text
         )
 
     def record(self, task_id: str, version: int, stored: str | bytes) -> TaskRecord:
-        """Return the record of a row. Raises ``ValueError`` when it cannot be read."""
-        if isinstance(stored, bytes):
-            if self._keys is None:
-                raise UnsealError("sealed, and there are no keys")
-            stored = self._keys.unseal(stored, _place(task_id, version))
-        return record_from_json(json.loads(stored))
+        """Return the record of a row. Raises :class:`BrokenRecordError`."""
+        try:
+            if isinstance(stored, bytes):
+                if self._keys is None:
+                    raise UnsealError("it is sealed, and no keys were given")
+                stored = self._keys.unseal(stored, _place(task_id, version))
+            return record_from_json(json.loads(stored))
+        except UnsealError as error:
+            why = str(error)
+        except Exception as error:
+            why = f"what is stored of it is broken ({type(error).__name__})"
+        self._say(task_id, why)
+        raise BrokenRecordError(why)
+
+    def _say(self, task_id: str, why: str) -> None:
+        """Say in the log, once for each record, that it cannot be read, and not which it is (SEC.2)."""
+        if task_id in self._broken or len(self._broken) == BROKEN_SAID:
+            return
+        self._broken.add(task_id)
+        more = "; no more will be said of such records" if len(self._broken) == BROKEN_SAID else ""
+        _log.error("a record cannot be read: %s%s", why, more)
 
     def check_keys(self, found: bytes | None, where: str) -> bytes | None:
         """See to it that the keys are those of this store, or become so if it has none yet.

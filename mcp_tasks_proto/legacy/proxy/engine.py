@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 from functools import partial
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from mcp_tasks_proto.effects import Reply
 from mcp_tasks_proto.inputs import ExchangeClosed, MessageReceived
@@ -23,7 +23,7 @@ from mcp_tasks_proto.legacy.vocabulary import TOOLS_CHANGED
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy.callers import SHUTTING_DOWN
 from mcp_tasks_proto.proxy.handles import HandleCodec, StoredHandles
-from mcp_tasks_proto.proxy.inputs import MessageAdmitted, SettingsChanged
+from mcp_tasks_proto.proxy.inputs import AccessChanged, MessageAdmitted, SettingsChanged
 from mcp_tasks_proto.proxy.settings import ProxySettings
 from mcp_tasks_proto.vocabulary import TASKS_EXTENSION
 from mcp_tasks_proto.wire.jsonrpc import Request
@@ -61,6 +61,7 @@ class DualEraProxy(LegacyDoor):
             handlers={
                 ExchangeClosed: DualEraProxy._exchange_closed,
                 SettingsChanged: DualEraProxy._settings_changed,
+                AccessChanged: DualEraProxy._access_changed,
             },
         )
         self._requests = ProxyRequests(
@@ -115,6 +116,7 @@ class DualEraProxy(LegacyDoor):
         assert own is not None
         assert caller is not None
         listen = self._inner.exchange()
+        own.inner = listen
         own.ended = partial(self._inner.close, listen)
         self._inner.request(
             "subscriptions/listen",
@@ -170,12 +172,26 @@ class DualEraProxy(LegacyDoor):
         if session is not None:
             session.caller = self._caller(received, session.capabilities)
 
+    def _holds(self, exchange: Hashable) -> bool:
+        return exchange in self._greetings or LegacyDoor._holds(self, exchange)
+
     def _exchange_closed(self, closed: ExchangeClosed) -> None:
         greeting = self._greetings.pop(closed.exchange, None)
         if greeting is None:
             LegacyDoor._exchange_closed(self, closed)
         else:
             self._inner.close(greeting)
+
+    # -- other rights --------------------------------------------------------------------------------------
+
+    def _access_changed(self, changed: AccessChanged) -> None:
+        """What a session waits for is asked for with the rights that its caller has now (PRX.7)."""
+        if self._registry.holds(changed.exchange):
+            inner = self._registry.inner_of(changed.exchange)
+            if inner is not None:
+                self._take(evolve(changed, exchange=inner))
+        else:
+            self._take(changed)
 
 
 @frozen(kw_only=True)

@@ -37,7 +37,6 @@ from mcp_tasks_proto.proxy.inputs import (
     UpstreamNotified,
 )
 from mcp_tasks_proto.proxy.settings import InputKind, ProxySettings
-from mcp_tasks_proto.proxy.upstreams import Target
 from mcp_tasks_proto.requester.effects import SendRequest, StopRequest
 from mcp_tasks_proto.requester.inputs import NotificationReceived, RequestFailed, ResponseReceived
 from mcp_tasks_proto.requester.settings import RequesterLimits, RequesterSettings
@@ -56,7 +55,8 @@ ToUpstream = SendUpstream | SendLegacyUpstream | StopUpstream
 class DualEraUpstream:
     """One of them. ``out`` takes what is to be sent, ``tell`` what the engine is to hear."""
 
-    target: Target
+    upstream: str
+    authorization: str
     settings: ProxySettings
     http: bool
     names: Iterator[int]
@@ -85,6 +85,7 @@ class DualEraUpstream:
         self._finder = EraFinder(
             settings=settings,
             http=self.http,
+            modern_only=False,
             names=self.names,
             out=self._wanted,
             timers=self.timers,
@@ -193,7 +194,7 @@ class DualEraUpstream:
         else:
             said = parse_message(fact.message)
             if isinstance(said, Notification) and said.method == TOOLS_CHANGED:
-                self.tell(UpstreamChanged(self.target.upstream))
+                self.tell(UpstreamChanged(self.upstream))
             self._legacy.heard(fact)
 
     def time_passed(self, now: int) -> None:
@@ -207,7 +208,7 @@ class DualEraUpstream:
 
     def _decide(self, era: Era, held: list[SendRequest]) -> None:
         if self._before not in (None, era):
-            self.tell(UpstreamChanged(self.target.upstream))
+            self.tell(UpstreamChanged(self.upstream))
         self.era = self._before = era
         for send in held:
             self._carry_out(self._asked[send.request])
@@ -293,8 +294,8 @@ class DualEraUpstream:
         waits = send.message is not None and send.message.get("method") == "tasks/result"
         nobody_polls = waits and self._channel.inner_of(send.request) is None
         return SendLegacyUpstream(
-            upstream=self.target.upstream,
-            authorization=self.target.authorization,
+            upstream=self.upstream,
+            authorization=self.authorization,
             send=send,
             streams=send.verb == "GET" or nobody_polls,
         )
@@ -302,8 +303,8 @@ class DualEraUpstream:
     def _upstream_message(self, probe: SendRequest) -> SendUpstream:
         return SendUpstream(
             request=probe.request,
-            upstream=self.target.upstream,
-            authorization=self.target.authorization,
+            upstream=self.upstream,
+            authorization=self.authorization,
             message=probe.message,
         )
 

@@ -34,7 +34,6 @@ from mcp_tasks_proto.proxy.engine import ProxyEngine
 from mcp_tasks_proto.proxy.handles import HandleCodec, StoredHandles
 from mcp_tasks_proto.proxy.inputs import ProxyInput, SettingsChanged, UpstreamAnswered, UpstreamFailed
 from mcp_tasks_proto.proxy.settings import ProxySettings
-from mcp_tasks_proto.proxy.upstreams import Target
 from mcp_tasks_proto.requester.inputs import NotificationReceived, RequestFailed, ResponseReceived
 from mcp_tasks_proto.timers import LAST_MS
 
@@ -57,8 +56,8 @@ class DualEraUpstreams:
     node: str | None = None
     _names: Iterator[int] = field(init=False, factory=lambda: count(1))
     _engine: ProxyEngine = field(init=False)
-    _ways: dict[Target, DualEraUpstream] = field(init=False, factory=dict)
-    """Those used longest ago first."""
+    _ways: dict[tuple[str, str], DualEraUpstream] = field(init=False, factory=dict)
+    """By upstream and authorization, those used longest ago first."""
     _sent: dict[int, DualEraUpstream] = field(init=False, factory=dict)
     """What is with the transport, by name."""
     _asked: dict[int, DualEraUpstream] = field(init=False, factory=dict)
@@ -108,7 +107,7 @@ class DualEraUpstreams:
         if isinstance(fact, _FACTS):
             self._heard(fact)
         elif isinstance(fact, UpstreamSaid):
-            way = self._ways.get(Target(fact.upstream, fact.authorization))
+            way = self._ways.get((fact.upstream, fact.authorization))
             if way is not None:
                 way.at(self._now)
                 way.take(fact.fact)
@@ -165,13 +164,14 @@ class DualEraUpstreams:
 
     def _way(self, send: SendUpstream) -> DualEraUpstream:
         """Return the way to an upstream under one authorization; that it was used is noted."""
-        target = Target(send.upstream, send.authorization)
+        target = send.upstream, send.authorization
         way = self._ways.pop(target, None)
         if way is None:
             self._make_room()
             known = self.settings.upstream(send.upstream)
             way = DualEraUpstream(
-                target=target,
+                upstream=send.upstream,
+                authorization=send.authorization,
                 settings=self.settings,
                 http=known is None or known.http,
                 names=self._names,
@@ -199,7 +199,7 @@ class DualEraUpstreams:
         """Let go of the ways to what is no upstream any more, or another one under its name."""
         before, self.settings = self.settings, settings
         for target, way in list(self._ways.items()):
-            one, other = before.upstream(target.upstream), settings.upstream(target.upstream)
+            one, other = before.upstream(way.upstream), settings.upstream(way.upstream)
             if one is None or other is None or (one.identity, one.http) != (other.identity, other.http):
                 del self._ways[target]
                 way.close()

@@ -93,6 +93,8 @@ class LegacyDoor(ABC):
     """What is done with inputs other than messages; those that are not here are the engine's."""
     _out: list[Any] = field(init=False, factory=list)
     _timers: Timers = field(init=False, factory=Timers)
+    _own_deadline: int | None = field(init=False, default=None)
+    """The next of them: they change only where a session is concerned."""
     _inner: Inner = field(init=False)
     _waiting: Waiting = field(init=False)
     _registry: Registry = field(init=False)
@@ -138,41 +140,50 @@ class LegacyDoor(ABC):
 
     def handle(self, input: Any, *, now: int) -> Any:  # noqa: A002 - as for the engine
         """Take in one fact; return what to do about it, in order."""
-        kind, inner = type(input), self._inner
-        is_message = isinstance(input, MessageReceived)
-        if self._passes(input) if is_message else kind not in self._handlers and inner.quiet:
+        inner = self._inner
+        if self._is_the_engines(input):
             # By far the most of what comes; it must cost next to nothing that there are two eras.
             step = inner.pass_on(input, now)
-            own = self._timers.next
-            return step if own is None else self._step(step.effects, _earliest(step.deadline, own))
+            own = self._own_deadline
+            if own is None or (step.deadline is not None and step.deadline <= own):
+                return step
+            return self._step(step.effects, own)
         if not 0 <= now <= LAST_MS:
             raise LocalProtocolError("now is Unix milliseconds, up to the end of the year 9999")
         before = inner.now
         inner.now = max(before, now)
         self._out.clear()
         try:
-            if is_message:
+            if isinstance(input, MessageReceived):
                 self._message_received(input)
             else:
-                handle: Callable[[Any, Any], None] = self._handlers.get(kind, LegacyDoor._take)
+                handle: Callable[[Any, Any], None] = self._handlers.get(type(input), LegacyDoor._take)
                 handle(self, input)
         except LocalProtocolError:
             inner.now = before
             raise
         inner.drain()
-        return self._step(tuple(self._out), _earliest(inner.deadline, self._timers.next))
+        self._own_deadline = self._timers.next
+        return self._step(tuple(self._out), _earliest(inner.deadline, self._own_deadline))
 
-    def _passes(self, received: Any) -> bool:
-        """Whether a message is the engine's: a modern one, unless a session on its channel has its id."""
-        if not _is_modern(received):
-            return False
-        session = None
-        if received.connection is not None:
-            session = self._registry.find(received.connection, received.principal)
-        if session is None:
-            return True
+    def _is_the_engines(self, fact: Any) -> bool:
+        """Whether a fact concerns no session, and nothing that is asked of the engine for one."""
+        kind = type(fact)
+        if isinstance(fact, MessageReceived):
+            return _is_modern(fact.message) and (fact.connection is None or self._leaves_id_free(fact))
+        if kind not in self._handlers:
+            return self._inner.quiet
+        return kind in _OF_AN_EXCHANGE and not self._holds(fact.exchange)
+
+    def _holds(self, exchange: Hashable) -> bool:
+        """Whether this exchange belongs to a session, or is about to."""
+        return self._registry.holds(exchange)
+
+    def _leaves_id_free(self, received: MessageReceived) -> bool:
+        """Whether no request of a session on the same channel has the id of a modern message (WIRE.3)."""
+        session = self._registry.find(received.connection, received.principal)
         request_id = received.message.get("id")
-        return not (is_id(request_id) and request_id in session.requests)
+        return session is None or not (is_id(request_id) and request_id in session.requests)
 
     def _in_flight(self, connection: Hashable, session: Session | None, request: Request) -> bool:
         """Whether a request with this id awaits its answer, in whichever era (WIRE.3)."""
@@ -249,7 +260,7 @@ class LegacyDoor(ABC):
     ) -> None:
         """Open a session, if there may be another, and answer its ``initialize`` with ``result``."""
         key, principal, exchange = session_key(received), received.principal, received.exchange
-        before = self._registry.end_connection(key)
+        self._registry.end_connection(key)
         limit = self._registry.full(principal)
         if limit is not None or self._stopping:
             error = self._shutting_down if limit is None else limit_reached(limit)
@@ -260,7 +271,6 @@ class LegacyDoor(ABC):
             principal=principal,
             capabilities=capabilities,
             resumable=received.connection is None,
-            before=before,
         )
         self._out.append(
             Reply(exchange, result_message(request.id, result), 200, session=received.new_session)
@@ -351,16 +361,10 @@ class LegacyDoor(ABC):
         self._registry.end_connection(closed.connection)
 
     def _exchange_closed(self, closed: ExchangeClosed) -> None:
-        if self._registry.holds(closed.exchange):
-            self._registry.closed(closed.exchange)
-        else:
-            self._inner.take(closed)
+        self._registry.closed(closed.exchange)
 
     def _stream_ready(self, ready: StreamReady) -> None:
-        if self._registry.holds(ready.exchange):
-            self._registry.ready(ready.exchange)
-        else:
-            self._inner.take(ready)
+        self._registry.ready(ready.exchange)
 
     # -- time, operation -------------------------------------------------------------------------------
 
@@ -398,12 +402,12 @@ class _Refusal:
     http_status: int
 
 
-def _is_modern(received: Any) -> bool:
+def _is_modern(message: Any) -> bool:
     """Whether a message carries the metadata of the modern era; then it is, whatever else it carries."""
-    message = received.message
-    params = message.get("params") if type(message) is dict else None
-    meta = params.get("_meta") if type(params) is dict else None
-    return type(meta) is dict and PROTOCOL_VERSION in meta
+    try:  # the shortest way through the messages that are well formed
+        return PROTOCOL_VERSION in message["params"]["_meta"]
+    except (LookupError, TypeError):
+        return False
 
 
 def _of_this_era(http: HttpHead) -> bool:
@@ -422,6 +426,8 @@ def _earliest(one: int | None, other: int | None) -> int | None:
         return one if other is None else other
     return min(one, other)
 
+
+_OF_AN_EXCHANGE: Final = frozenset({ExchangeClosed, StreamReady})
 
 _HANDLERS: Final[Mapping[type, Callable[[LegacyDoor, Any], None]]] = {
     StreamRequested: LegacyDoor._stream_requested,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import partial
+from itertools import count
 from typing import Any, Final
 
 from attrs import define, field
 
 from mcp_tasks_proto.effects import OpenStream, Reply, Send, StopCall
 from mcp_tasks_proto.errors import ErrorObject, invalid_request
-from mcp_tasks_proto.legacy.server.events import EventLog, Place, event_id
-from mcp_tasks_proto.legacy.server.inner import Caller, Inner
+from mcp_tasks_proto.legacy.server.events import EventLog, KeptEvents, Place, event_id
+from mcp_tasks_proto.legacy.server.inner import Caller, Inner, InnerExchange
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest, Outlet, OwnStream, Session
 from mcp_tasks_proto.legacy.translation import modern_capabilities
 from mcp_tasks_proto.legacy.vocabulary import TOOLS_CHANGED
@@ -36,10 +37,16 @@ class Registry:
     _sessions: dict[Hashable, Session] = field(init=False, factory=dict)
     _per_principal: dict[str | None, int] = field(init=False, factory=dict)
     _exchanges: dict[Hashable, ClientRequest | OwnStream] = field(init=False, factory=dict)
+    _questions: count[int] = field(init=False, factory=lambda: count(1))
+    """Ids of questions to come: what answers one of a session that has ended answers none of the next."""
     _all_lost: dict[ClientRequest, None] = field(init=False, factory=dict)
     """Requests of all sessions that go on without a connection, in the order of its loss."""
+    _events: KeptEvents = field(init=False)
     requests: int = field(init=False, default=0)
     """How many requests are open, those that lost their connection included."""
+
+    def __attrs_post_init__(self) -> None:
+        self._events = KeptEvents(self.limits)
 
     def find(self, key: Hashable, principal: str | None) -> Session | None:
         """Return the session; ``None``: there is none, or it is somebody else's (SEC.1)."""
@@ -49,6 +56,10 @@ class Registry:
     def holds(self, exchange: Hashable) -> bool:
         """Whether this exchange belongs to a session."""
         return exchange in self._exchanges
+
+    def inner_of(self, exchange: Hashable) -> InnerExchange | None:
+        """Return the exchange with the engine that one of a session waits for."""
+        return self._exchanges[exchange].inner
 
     # -- sessions --------------------------------------------------------------------------------------
 
@@ -67,22 +78,17 @@ class Registry:
         principal: str | None,
         capabilities: Mapping[str, Any],
         resumable: bool,
-        before: Session | None = None,
     ) -> None:
-        """Open a session; ``resumable``: it is one over HTTP; ``before``: whose place on stdio it takes.
-
-        What answers a question of the one before answers none of the new one.
-        """
+        """Open a session; ``resumable``: it is one over HTTP."""
         session = Session(
             key=key,
             principal=principal,
             capabilities=modern_capabilities(capabilities),
-            log=EventLog(self.limits) if resumable else None,
+            log=EventLog(self._events) if resumable else None,
             used_ms=self.inner.now,
             left=self._left,
+            questions_to_come=self._questions,
         )
-        if before is not None:
-            session.numbers = before.numbers
         self._sessions[key] = session
         self._per_principal[principal] = self._per_principal.get(principal, 0) + 1
         if resumable:
@@ -90,6 +96,8 @@ class Registry:
 
     def end(self, session: Session) -> None:
         """End a session: its requests fail with it. Its tasks go on."""
+        if session.log is not None:
+            session.log.close()
         for request in list(session.requests.values()):
             request.fail(SESSION_ENDED, 404)
         self.close_own_stream(session)
@@ -101,12 +109,11 @@ class Registry:
         else:
             del self._per_principal[session.principal]
 
-    def end_connection(self, connection: Hashable) -> Session | None:
-        """End the session of a connection, and return it, if it has one."""
+    def end_connection(self, connection: Hashable) -> None:
+        """End the session of a connection, if it has one."""
         session = self._sessions.get(connection)
         if session is not None:
             self.end(session)
-        return session
 
     def time_passed(self, session: Session) -> None:
         """End a session that has been idle for long enough."""

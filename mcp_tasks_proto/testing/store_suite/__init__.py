@@ -1,4 +1,4 @@
-"""Does a store keep its promises? Checks for whoever writes one; the promises are in ``stores/contract.md``.
+"""Does a store keep its promises? Checks for whoever writes one.
 
 A check takes a way to ask the store and raises :class:`BrokenPromise` when an answer is wrong. With pytest::
 
@@ -7,8 +7,9 @@ A check takes a way to ask the store and raises :class:`BrokenPromise` when an a
         with my_empty_store() as store:
             check(store.ask)
 
-``ask`` takes several effects, puts them to the store without waiting in between, and returns the answers in
-the order of the effects (:data:`Ask`). Each check wants a store that is empty.
+``ask`` takes a list of effects, puts them to the store without waiting in between, and returns the list of
+their answers, in the order of the effects (:data:`Ask`). Each check wants a store that is empty. The rules
+that a broken promise names are those of ``mcp_tasks_adapters/stores/contract.md``.
 
 A store that several nodes share has :data:`NODE_CHECKS` to meet as well; each wants a :class:`Nodes`.
 :func:`compare` runs a store beside the obvious one, on any effects you like: made by hypothesis, for example.

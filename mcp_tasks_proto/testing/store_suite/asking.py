@@ -95,6 +95,8 @@ class Asker:
     def all(self, effects: Sequence[StoreEffect]) -> Sequence[StoreInput]:
         """Ask all of these at once; each must be answered under its own token."""
         answers = self.ask(effects)
+        if [isinstance(answer, StoreInput) for answer in answers] != [True] * len(effects):
+            expect("Asked a list of effects, it returns the list of their answers.", [*effects], answers)
         asked = [effect.token for effect in effects]
         tokens = [getattr(answer, "token", None) for answer in answers]
         expect("An answer has the token of its question, untouched.", asked, tokens)

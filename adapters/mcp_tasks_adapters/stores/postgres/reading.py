@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -13,7 +12,8 @@ from mcp_tasks_adapters.stores.front import Answer, Read
 from mcp_tasks_adapters.stores.losses import LOST_SLICE, LostWork, Rounds
 from mcp_tasks_adapters.stores.postgres.link import Link
 from mcp_tasks_adapters.stores.postgres.place import UnreachableError
-from mcp_tasks_adapters.stores.rows import Rows, owner_of, remains
+from mcp_tasks_adapters.stores.postgres.schema import owner_column
+from mcp_tasks_adapters.stores.rows import BrokenRecordError, Rows, owner_of, remains
 from mcp_tasks_adapters.storing import News
 from mcp_tasks_proto.effects import FindExpired, ListTasks, Load
 from mcp_tasks_proto.inputs import (
@@ -67,8 +67,6 @@ SETTLE: Final = """
 
 Stored = tuple[int, str | bytes]
 
-_log = logging.getLogger("mcp_tasks_adapters")
-
 
 @define(eq=False, kw_only=True)
 class Reader:
@@ -102,8 +100,7 @@ class Reader:
             return LoadFailed(load.token)
         try:
             return Loaded(load.token, self._record(load.task_id, stored[load.task_id]))
-        except Exception as error:
-            self.link.report(error)
+        except BrokenRecordError:
             return LoadFailed(load.token)
 
     def _find_expired(self, find: FindExpired) -> ExpiredFound | LoadFailed:
@@ -117,17 +114,18 @@ class Reader:
 
     def _list_tasks(self, wanted: ListTasks) -> TasksListed | LoadFailed:
         """Answer with the next tasks of one principal; there are more if one more is found."""
+        owner = owner_column(owner_of(wanted.principal))
         try:
-            rows = self._read(OWNED, (owner_of(wanted.principal), wanted.after or "", wanted.limit + 1))
-        except (UnreachableError, psycopg.Error):
-            return LoadFailed(wanted.token)
-        try:
+            rows = self._read(OWNED, (owner, wanted.after or "", wanted.limit + 1))
             records = [
                 self.rows.record(task_id, version, record or sealed)
                 for task_id, version, record, sealed in rows[: wanted.limit]
             ]
-        except ValueError as error:
-            self.link.report(error)
+        except (
+            UnreachableError,
+            psycopg.Error,
+            ValueError,
+        ):  # a record is broken, or the question no text
             return LoadFailed(wanted.token)
         return TasksListed(wanted.token, records, len(rows) > wanted.limit)
 
@@ -155,8 +153,8 @@ class Reader:
         for task_id, found in stored.items():
             try:
                 record = self._record(task_id, found)
-            except Exception as error:
-                self.link.report(error)  # what is broken stays so, until it is changed
+            except BrokenRecordError:
+                pass  # it stays so, until it is changed
             else:
                 news.append(RecordRemoved(task_id) if record is None else RecordChanged(record))
         return news, [task_id for task_id in task_ids if task_id not in stored]

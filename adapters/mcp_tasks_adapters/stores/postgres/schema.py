@@ -16,6 +16,7 @@ out (rule 3).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any, Final
 
 import psycopg
@@ -26,16 +27,13 @@ from mcp_tasks_adapters.stores.postgres.place import Place, what_is_wrong
 from mcp_tasks_adapters.stores.rows import KEY_CHECK, Rows
 from mcp_tasks_adapters.storing import StoreError
 
-__all__ = ["LEASE_LOST", "MIGRATED", "REMOVALS_KEPT", "STEPS", "check_keys", "prepare"]
+__all__ = ["REMOVALS_KEPT", "STEPS", "check_keys", "owner_column", "prepare"]
 
 OLDEST_SERVER: Final = 13_00_00
 REMOVALS_KEPT: Final = 20_000
 """How many removals a watcher may be behind. Who is further behind finds the tasks gone when it asks."""
-
-MIGRATED: Final = "MT001"
-"""The SQLSTATE of a write by a node of an older version of this package."""
-LEASE_LOST: Final = "MT002"
-"""The SQLSTATE of a write by a node whose lease ran out."""
+OWNER_CHARACTERS: Final = 600
+"""The longest owner that an index certainly holds."""
 
 STEPS: Sequence[Sequence[str]] = [
     [
@@ -246,6 +244,11 @@ HAS_VERSION: Final = "SELECT to_regclass('schema_version') IS NOT NULL"
 HAS_TABLES: Final = (
     "SELECT EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace(quote_ident(%s)))"
 )
+MAY_LOOK: Final = "SELECT has_schema_privilege(to_regnamespace(quote_ident(%s)), 'USAGE')"
+RIGHTS: Final = (
+    "The first start takes CREATE on the database, or on the schema; after that USAGE on the schema, and "
+    "SELECT, INSERT, UPDATE and DELETE on its tables, are enough."
+)
 VERSION: Final = "SELECT version FROM schema_version"
 SEAL: Final = "SELECT sealed FROM seals WHERE place = %s"
 KEEP_SEAL: Final = """
@@ -266,6 +269,8 @@ def prepare(place: Place) -> None:
             _check_clock(connection, place)
             with connection.transaction():
                 _migrate(connection, place)
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise StoreError(f"{place} cannot be used: {what_is_wrong(error)}. {RIGHTS}") from None
     except psycopg.Error as error:
         raise StoreError(f"{place} cannot be used: {what_is_wrong(error)}") from None
 
@@ -281,6 +286,13 @@ def check_keys(place: Place, rows: Rows) -> None:
         sealed = rows.check_keys(found[0] if found else None, str(place))
         if sealed is not None:
             connection.execute(KEEP_SEAL, (KEY_CHECK, sealed))
+
+
+def owner_column(owner: str) -> str:
+    """Return what stands for an owner in the schema: of one that is too long for an index, a digest."""
+    if len(owner) <= OWNER_CHARACTERS:
+        return owner
+    return "#" + sha256(owner.encode(errors="surrogatepass")).hexdigest()
 
 
 def _check_server(connection: psycopg.Connection, place: Place) -> None:
@@ -308,6 +320,8 @@ def _version(connection: psycopg.Connection, place: Place) -> int:
     """Return the version of the schema, 0: there is none yet. Raises :class:`StoreError`."""
     if not _one(connection, HAS_VERSION):
         if _one(connection, HAS_TABLES, place.schema):
+            if not _one(connection, MAY_LOOK, place.schema):
+                raise StoreError(f"{place} cannot be used: no USAGE on the schema {place.schema}. {RIGHTS}")
             raise StoreError(f"The schema {place.schema} of {place} is that of another program.")
         return 0
     version: int = _one(connection, VERSION)

@@ -12,7 +12,7 @@ from typing import Final
 from attrs import define, field
 
 from mcp_tasks_adapters.stores.losses import LOST_SLICE, LostWork, Rounds
-from mcp_tasks_adapters.stores.rows import Rows, owner_of, remains
+from mcp_tasks_adapters.stores.rows import BrokenRecordError, Rows, owner_of, remains
 from mcp_tasks_adapters.stores.sqlite.nodes import is_gone
 from mcp_tasks_adapters.stores.sqlite.schema import connect, what_is_wrong
 from mcp_tasks_adapters.storing import News
@@ -192,6 +192,8 @@ class Reader:
 
     def _report(self, error: Exception) -> None:
         """Start afresh, and log what is wrong; once, however often it is met."""
+        if isinstance(error, BrokenRecordError):
+            return
         if isinstance(error, sqlite3.Error):
             self.close()
         trouble = what_is_wrong(error)

@@ -7,9 +7,10 @@ counters are kept by triggers, so that whoever deletes a row by hand does not up
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Final
@@ -18,7 +19,16 @@ from mcp_tasks_adapters.stores.rows import KEY_CHECK, Rows
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_adapters.toolkit.outcomes import describe
 
-__all__ = ["STEPS", "check_keys", "connect", "is_locked", "prepare", "version_of", "what_is_wrong"]
+__all__ = [
+    "STEPS",
+    "cannot_be_used",
+    "check_keys",
+    "connect",
+    "is_locked",
+    "prepare",
+    "version_of",
+    "what_is_wrong",
+]
 
 APPLICATION_ID: Final = 0x4D435054
 """``MCPT``, in the head of the file: not another program's database."""
@@ -27,6 +37,8 @@ LOCK_NAP_S: Final = 0.1
 """How long SQLite itself waits for a lock; who wants to wait longer asks again."""
 PREPARE_PATIENCE_S: Final = 10.0
 """How long to wait for another process that makes or migrates the same file."""
+ROOM_BYTES: Final = 64 * 1024
+"""Less is no room at all: the index of the write-ahead log alone takes half of it."""
 WAL_BYTES: Final = 64 * 1024 * 1024
 """What is left of the write-ahead log after it was larger."""
 
@@ -142,7 +154,7 @@ def prepare(path: Path) -> None:
             return
         except sqlite3.Error as error:
             if not is_locked(error) or monotonic() > patience:
-                raise StoreError(f"{path} cannot be used: {error}.") from error
+                raise cannot_be_used(path, error) from error
             sleep(LOCK_NAP_S)
 
 
@@ -151,7 +163,18 @@ def _make(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_CREAT, 0o600))
     except OSError as error:
-        raise StoreError(f"{path} cannot be used: {error.strerror}.") from error
+        raise cannot_be_used(path, error) from error
+
+
+def cannot_be_used(path: Path, error: sqlite3.Error | OSError) -> StoreError:
+    """Return the error for a person. What SQLite says of a place is vague: so the place is looked at."""
+    why = f"{path} cannot be used: {error.strerror if isinstance(error, OSError) else error}."
+    with suppress(OSError):
+        if shutil.disk_usage(path.parent).free < ROOM_BYTES:
+            why += " There is no room left on its disk."
+        elif not os.access(path.parent, os.W_OK):
+            why += f" {path.parent} cannot be written, and SQLite keeps files beside it there."
+    return StoreError(why)
 
 
 def check_keys(path: Path, rows: Rows) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from mcp_tasks_adapters.stores.rows import Rows
 from mcp_tasks_adapters.stores.sealing import RecordKeys
+from mcp_tasks_adapters.stores.sqlite.schema import cannot_be_used
 from mcp_tasks_adapters.stores.sqlite.session import Session
 from mcp_tasks_adapters.stores.threaded import ThreadedStore
-from mcp_tasks_adapters.storing import LoopThread, StoreError
+from mcp_tasks_adapters.storing import LoopThread
 
 __all__ = ["SqliteStore"]
 
@@ -57,4 +58,4 @@ class SqliteStore(ThreadedStore):
                 most_waiting=self._waiting,
             )
         except (sqlite3.Error, OSError) as error:
-            raise StoreError(f"{self._path} cannot be used: {error}.") from error
+            raise cannot_be_used(self._path, error) from error

@@ -5,19 +5,20 @@ Nobody else writes meanwhile: what a quota bounds is read once for many new task
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, field
 
-from mcp_tasks_adapters.stores.rows import Row, Rows
+from mcp_tasks_adapters.stores.rows import BrokenRecordError, Row, Rows
 from mcp_tasks_adapters.stores.sqlite.schema import STEPS, version_of
 from mcp_tasks_proto.effects import Delete, Quota, Save
 from mcp_tasks_proto.inputs import SaveConflict, Saved, SaveFailed, SaveRefused
 
 __all__ = ["FencedError", "Outcome", "Request", "Transaction"]
 
+Request = tuple[Save | Delete, Row | None]
+"""What is asked for, with the row that it wants; a save without one cannot be written."""
 Outcome = Saved | SaveConflict | SaveRefused | SaveFailed
 
 REMOVALS_KEPT: Final = 20_000
@@ -49,19 +50,9 @@ NOTE_WRITE: Final = "UPDATE nodes SET writes = writes + 1 WHERE writer = ?"
 
 NO_QUOTA: Final = Quota(tasks=2**62, tasks_per_principal=2**62, task_bytes=2**62)
 
-_log = logging.getLogger("mcp_tasks_adapters")
-
 
 class FencedError(Exception):
     """This node must not write to this file any more; the message says why."""
-
-
-@frozen
-class Request:
-    """What is asked for, with the row that it wants; a save without one cannot be written."""
-
-    effect: Save | Delete
-    row: Row | None
 
 
 @define(eq=False)
@@ -98,8 +89,6 @@ class Transaction:
     connection: sqlite3.Connection
     rows: Rows
     writer: int
-    changed: bool = field(init=False, default=False)
-    """Whether there is anything to commit."""
     _last_change: int = field(init=False, default=0)
     _change: int = field(init=False, default=0)
     _removed: bool = field(init=False, default=False)
@@ -108,33 +97,31 @@ class Transaction:
 
     def __attrs_post_init__(self) -> None:
         if version_of(self.connection) != len(STEPS):
-            raise FencedError("the file was migrated by a later version of this package: start this one anew")
+            raise FencedError(
+                "the file was migrated by a later version of this package: "
+                "restart this process with that version"
+            )
         (self._last_change,) = self.connection.execute(LAST_CHANGE).fetchone()
         self._change = self._last_change
 
     def take(self, request: Request) -> Outcome:
         """Carry out one request."""
-        outcome = self._take(request)
-        self.changed = self.changed or isinstance(outcome, Saved)
-        return outcome
-
-    def finish(self) -> None:
-        """Write down what the transaction was, before it is committed."""
-        if self.connection.execute(NOTE_WRITE, (self.writer,)).rowcount != 1:
-            raise FencedError("this node was taken for gone by the others: start it anew")
-        if self._change != self._last_change:
-            self.connection.execute(NOTE_CHANGE, (self._change,))
-        if self._removed:
-            self.connection.execute(TRIM_REMOVALS, (self._change - REMOVALS_KEPT,))
-
-    def _take(self, request: Request) -> Outcome:
-        effect, row = request.effect, request.row
+        effect, row = request
         if isinstance(effect, Delete):
             return self._delete(effect)
         if row is None:
             return SaveFailed(effect.token)
         saved = self._create(effect, row) if effect.expected_version is None else self._update(effect, row)
         return Saved(effect.token) if saved else self._not_saved(effect, row)
+
+    def finish(self) -> None:
+        """Write down what the transaction was, before it is committed."""
+        if self.connection.execute(NOTE_WRITE, (self.writer,)).rowcount != 1:
+            raise FencedError("this node was taken for gone by the others: restart this process")
+        if self._change != self._last_change:
+            self.connection.execute(NOTE_CHANGE, (self._change,))
+        if self._removed:
+            self.connection.execute(TRIM_REMOVALS, (self._change - REMOVALS_KEPT,))
 
     def _create(self, save: Save, row: Row) -> bool:
         used = self._used_for(row.owner)
@@ -195,8 +182,7 @@ class Transaction:
             return SaveConflict(effect.token, None)
         try:
             return SaveConflict(effect.token, self.rows.record(task_id, *current))
-        except ValueError as error:
-            _log.error("a stored record cannot be read: %s", type(error).__name__)
+        except BrokenRecordError:
             return SaveFailed(effect.token)
 
     def _current(self, task_id: str) -> tuple[int, str | bytes] | None:
