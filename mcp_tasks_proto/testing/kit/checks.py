@@ -70,6 +70,8 @@ class Answer:
     headers: Mapping[str, str] = field(factory=dict)
     messages: Sequence[Any] = ()
     """Everything in order, the response last if there is one."""
+    places: Sequence[int] = ()
+    """Of each of these, which of all messages of the run it was."""
     response: Mapping[str, Any] | None = None
     """What answers the post: an object with ``result`` or ``error``."""
     trouble: str | None = None

@@ -135,6 +135,7 @@ class Stream:
     post: Post
     exchange: int
     messages: list[Any] = field(factory=list)
+    places: list[int] = field(factory=list)
     status: int | None = None
     headers: Mapping[str, str] = field(factory=dict)
     response: Mapping[str, Any] | None = None
@@ -169,6 +170,7 @@ class Desk:
     open: dict[int, Stream] = field(factory=dict)
     """Exchanges that are open."""
     _ids: count[int] = field(factory=lambda: count(1))
+    _places: count[int] = field(factory=count)
 
     # -- messages ------------------------------------------------------------------------------------------
 
@@ -223,7 +225,7 @@ class Desk:
         return Post(body=encode(message), message=message, headers=tuple(headers.items()), era=era)
 
     def _headers(self, method: str, params: Mapping[str, Any]) -> dict[str, str]:
-        """Return the headers of a message, with those of a tool's parameters where there can be any (HTTP.3)."""
+        """Return the headers of a message, with those of a tool where there can be any (HTTP.3)."""
         tool = self.tools.get(str(params.get("name")), {}) if method == "tools/call" else {}
         try:
             parameters = header_parameters(tool.get("inputSchema", {}))
@@ -297,6 +299,7 @@ class Desk:
                     stream.status, stream.headers = status, headers
                 case Came(message=message):
                     stream.messages.append(message)
+                    stream.places.append(next(self._places))
                     if _is_response(message):
                         stream.response = message
                     return message
@@ -318,6 +321,7 @@ class Desk:
             status=stream.status,
             headers=stream.headers,
             messages=tuple(stream.messages),
+            places=tuple(stream.places),
             response=stream.response,
             trouble=stream.trouble,
         )

@@ -117,19 +117,24 @@ def modern_results(desk: Desk) -> Iterator[tuple[Answer, Mapping[str, Any]]]:
 
 def views(desk: Desk) -> Iterator[tuple[Answer, Mapping[str, Any]]]:
     """Yield each task as modern clients were shown it, in order. Raises :class:`Unseen` for none at all."""
-    found: list[tuple[Answer, Mapping[str, Any]]] = []
+    found: list[tuple[int, Answer, Mapping[str, Any]]] = []
     for answer in desk.log:
-        result = answer.result or {}
         if answer.post.era == "modern":
-            if result.get("resultType") == "task" or (answer.post.method == "tasks/get" and result):
-                found.append((answer, result))
-            found += [
-                (answer, object_of(message.get("params")))
-                for message in answer.messages
-                if object_of(message).get("method") == "notifications/tasks"
-            ]
+            for place, message in zip(answer.places, answer.messages, strict=True):
+                view = _view_in(object_of(message), answer.post.method)
+                if view is not None:
+                    found.append((place, answer, view))
     seen(found, "no task was seen")
-    yield from found
+    found.sort(key=lambda one: one[0])  # streams are over long after what was said on them
+    yield from ((answer, view) for _, answer, view in found)
+
+
+def _view_in(message: Mapping[str, Any], method: str | None) -> Mapping[str, Any] | None:
+    """Return the task that a message shows, if it does."""
+    if message.get("method") == "notifications/tasks":
+        return object_of(message.get("params"))
+    result = object_of(message.get("result"))
+    return result if result.get("resultType") == "task" or (method == "tasks/get" and result) else None
 
 
 def declares_tasks(answer: Answer) -> bool:
