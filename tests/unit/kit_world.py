@@ -1,4 +1,4 @@
-"""A server in memory and in virtual time for the adapter kit to examine, over HTTP or on stdio, and its faults.
+"""A server in memory and in virtual time for the adapter kit to examine, by HTTP or stdio, and its faults.
 
 What is sent goes through the same checks of the head as with a real server; what a fault changes is what the
 server is given, or what it says.

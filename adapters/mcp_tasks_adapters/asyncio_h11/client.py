@@ -23,7 +23,15 @@ from mcp_tasks_adapters.stdio_client import StdioTransport
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import RequesterSettings
 
-__all__ = ["AsyncioClientLoop", "connect", "connect_stdio", "http_transports", "stdio_transports"]
+__all__ = [
+    "AsyncioClientLoop",
+    "connect",
+    "connect_stdio",
+    "http_transports",
+    "process_spawner",
+    "stdio_transports",
+    "stream_opener",
+]
 
 UNREAD_BYTES: Final = 256 * 1024
 """While more than this has come and was not taken, nothing is read."""
@@ -72,15 +80,10 @@ async def connect_stdio(command: Sequence[str], **options: Unpack[StdioOptions])
 # -- ways to a server ----------------------------------------------------------------------------------------
 
 
-def http_transports(
-    url: str,
-    *,
-    headers: Mapping[str, str] | HeadersFunction | None,
-    ssl_context: ssl.SSLContext | None,
-    limits: Limits,
-    connection_limits: ConnectionLimits,
-) -> Callable[[AsyncioClientLoop], HttpTransport]:
-    """Return what makes a transport to an endpoint on a loop. Raises ``ValueError`` for its URL."""
+def stream_opener(
+    url: str, *, ssl_context: ssl.SSLContext | None = None, limits: Limits
+) -> tuple[HttpAddress, Callable[[], Awaitable[_Stream]]]:
+    """Return where an endpoint is, and what opens a connection to it. Raises ``ValueError`` for its URL."""
     address = HttpAddress.parse(url)
     context = ssl_context if address.secure else None
     if address.secure and context is None:
@@ -95,6 +98,43 @@ def http_transports(
         )
         return stream
 
+    return address, open_stream
+
+
+def process_spawner(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    stderr: Any,
+) -> Callable[[], Awaitable[_Process]]:
+    """Return what starts a server, with pipes to it."""
+
+    async def spawn() -> _Process:
+        _, process = await asyncio.get_running_loop().subprocess_exec(
+            _Process,
+            *command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=env,
+            cwd=cwd,
+        )
+        return process
+
+    return spawn
+
+
+def http_transports(
+    url: str,
+    *,
+    headers: Mapping[str, str] | HeadersFunction | None,
+    ssl_context: ssl.SSLContext | None,
+    limits: Limits,
+    connection_limits: ConnectionLimits,
+) -> Callable[[AsyncioClientLoop], HttpTransport]:
+    """Return what makes a transport to an endpoint on a loop. Raises ``ValueError`` for its URL."""
+    address, open_stream = stream_opener(url, ssl_context=ssl_context, limits=limits)
     return lambda loop: HttpTransport(
         address,
         loop=loop,
@@ -114,19 +154,7 @@ def stdio_transports(
     limits: Limits,
 ) -> Callable[[AsyncioClientLoop], StdioTransport]:
     """Return what makes a transport to a server that it starts, on a loop."""
-
-    async def spawn() -> _Process:
-        _, process = await asyncio.get_running_loop().subprocess_exec(
-            _Process,
-            *command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env=env,
-            cwd=cwd,
-        )
-        return process
-
+    spawn = process_spawner(command, env=env, cwd=cwd, stderr=stderr)
     return lambda loop: StdioTransport(loop, spawn, limits)
 
 

@@ -24,7 +24,15 @@ from mcp_tasks_adapters.trio_h11.loop import TrioLoop
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import RequesterSettings
 
-__all__ = ["TrioClientLoop", "connect", "connect_stdio", "http_transports", "stdio_transports"]
+__all__ = [
+    "TrioClientLoop",
+    "connect",
+    "connect_stdio",
+    "http_transports",
+    "process_spawner",
+    "stdio_transports",
+    "stream_opener",
+]
 
 READ_BYTES = 64 * 1024
 
@@ -72,6 +80,45 @@ async def connect_stdio(command: Sequence[str], **options: Unpack[StdioOptions])
 # -- ways to a server ----------------------------------------------------------------------------------------
 
 
+def stream_opener(
+    url: str, *, ssl_context: ssl.SSLContext | None = None, limits: Limits
+) -> tuple[HttpAddress, Callable[[], Awaitable[_Stream]]]:
+    """Return where an endpoint is, and what opens a connection to it. Raises ``ValueError`` for its URL."""
+    address = HttpAddress.parse(url)
+    context = ssl_context if address.secure else None
+    if address.secure and context is None:
+        context = ssl.create_default_context()
+
+    async def open_stream() -> _Stream:
+        return await _open_stream(address, context, limits.write_timeout_ms / 1000)
+
+    return address, open_stream
+
+
+def process_spawner(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    stderr: Any,
+) -> Callable[[], Awaitable[_Process]]:
+    """Return what starts a server, with pipes to it."""
+
+    async def spawn() -> _Process:
+        return _Process(
+            await trio.lowlevel.open_process(
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=env,
+                cwd=cwd,
+            )
+        )
+
+    return spawn
+
+
 def http_transports(
     url: str,
     *,
@@ -81,14 +128,7 @@ def http_transports(
     connection_limits: ConnectionLimits,
 ) -> Callable[[TrioClientLoop], HttpTransport]:
     """Return what makes a transport to an endpoint on a loop. Raises ``ValueError`` for its URL."""
-    address = HttpAddress.parse(url)
-    context = ssl_context if address.secure else None
-    if address.secure and context is None:
-        context = ssl.create_default_context()
-
-    async def open_stream() -> _Stream:
-        return await _open_stream(address, context, limits.write_timeout_ms / 1000)
-
+    address, open_stream = stream_opener(url, ssl_context=ssl_context, limits=limits)
     return lambda loop: HttpTransport(
         address,
         loop=loop,
@@ -108,19 +148,7 @@ def stdio_transports(
     limits: Limits,
 ) -> Callable[[TrioClientLoop], StdioTransport]:
     """Return what makes a transport to a server that it starts, on a loop."""
-
-    async def spawn() -> _Process:
-        return _Process(
-            await trio.lowlevel.open_process(
-                list(command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                env=env,
-                cwd=cwd,
-            )
-        )
-
+    spawn = process_spawner(command, env=env, cwd=cwd, stderr=stderr)
     return lambda loop: StdioTransport(loop, spawn, limits)
 
 

@@ -304,9 +304,9 @@ class Desk:
                         stream.response = message
                     return message
                 case Unreadable(what=what):
-                    stream.trouble, stream.over = what, True
+                    stream.trouble = what
                 case Ended(trouble=trouble):
-                    stream.trouble, stream.over = trouble, True
+                    stream.trouble, stream.over = stream.trouble or trouble, True
                 case Silent():
                     break
         return None
