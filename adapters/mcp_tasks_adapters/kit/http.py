@@ -110,12 +110,12 @@ class Response:
         headers = [("Host", address.authority), USER_AGENT, *more.items(), *post.headers]
         if post.verb == "POST":
             headers.append(("Content-Length", str(len(post.body))))
-        head = h11.Request(method=post.verb, target=address.target, headers=headers)
-        sent = [self._h11.send(head)]
-        if post.verb == "POST":
-            sent.append(self._h11.send(h11.Data(data=post.body)))
-        sent.append(self._h11.send(h11.EndOfMessage()))
-        return b"".join(part for part in sent if part)
+        # The head is written by hand: h11 would not write all that a server has to cope with. It is told of a
+        # request all the same, or it would not read the response.
+        self._h11.send(h11.Request(method=post.verb, target=address.target, headers=headers[:1]))
+        self._h11.send(h11.EndOfMessage())
+        lines = [f"{post.verb} {address.target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
+        return "\r\n".join([*lines, "", ""]).encode("latin-1") + post.body
 
     def receive(self, data: bytes) -> list[Fact]:
         """Take in bytes, or ``b""``: no more come. Return what they say."""

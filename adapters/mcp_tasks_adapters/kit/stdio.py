@@ -14,13 +14,15 @@ from mcp_tasks_proto.errors import LimitExceeded, RemoteProtocolError
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.testing.kit import Came, Ended, Fact, Post, Silent, Unreadable
 from mcp_tasks_proto.vocabulary import SUBSCRIPTION_ID
-from mcp_tasks_proto.wire.jsonrpc import decode
+from mcp_tasks_proto.wire.jsonrpc import decode, encode, is_id, notification_message
 from mcp_tasks_proto.wire.stdio import LineDecoder, frame
 
 __all__ = ["Sorter", "StdioCarrier"]
 
 WRITE_MS: Final = 10_000
 """For a line to be taken."""
+CANCELLED: Final = 64
+"""Requests that were cancelled and are remembered."""
 GRACE_MS: Final = 3_000
 """For a server to end when its stdin is closed, and again when it is told to."""
 
@@ -45,11 +47,10 @@ class StdioCarrier:
         try:
             if channel.process is None:
                 channel.process = await self._spawn()
-            process = channel.process
-            if not await self._loop.within(WRITE_MS / 1000, lambda: process.send(frame(post.body))):
-                channel.sorter.lost("the server does not read")
         except OSError as error:
-            channel.sorter.lost(f"the server cannot be written to: {error}")
+            channel.sorter.lost(f"the server cannot be started: {error}")
+        else:
+            await self._write(channel, channel.process, frame(post.body))
 
     async def next(self, exchange: int, within_ms: int) -> Fact:
         """Read until there is something to tell of this exchange."""
@@ -70,8 +71,19 @@ class StdioCarrier:
         return facts.popleft() if facts else Ended()
 
     async def close(self, exchange: int) -> None:
-        """Take no more of what belongs to it."""
-        self._channel_of.pop(exchange).sorter.drop(exchange)
+        """Take no more of what belongs to it, and tell the server where it goes on."""
+        channel = self._channel_of.pop(exchange)
+        line = channel.sorter.drop(exchange)
+        process = channel.process
+        if line is not None and process is not None:
+            await self._write(channel, process, line)
+
+    async def _write(self, channel: _Channel, process: Process, line: bytes) -> None:
+        try:
+            if not await self._loop.within(WRITE_MS / 1000, lambda: process.send(line)):
+                channel.sorter.lost("the server does not read")
+        except OSError as error:
+            channel.sorter.lost(f"the server cannot be written to: {error}")
 
     async def finish(self) -> None:
         """End every process."""
@@ -118,6 +130,9 @@ class Sorter:
     """What has come for each exchange that is open, and was not fetched yet."""
     _posts: dict[int, Post] = field(init=False, factory=dict)
     _lines: LineDecoder = field(init=False)
+    _answered: set[int] = field(init=False, factory=set)
+    _over: deque[str | int] = field(init=False, factory=lambda: deque(maxlen=CANCELLED))
+    """Ids of requests that were cancelled: what still comes for them is of no interest."""
 
     def __attrs_post_init__(self) -> None:
         self._lines = LineDecoder(self.limits)
@@ -127,9 +142,18 @@ class Sorter:
         self._posts[exchange] = post
         self.facts[exchange] = deque()
 
-    def drop(self, exchange: int) -> None:
-        """An exchange is over."""
-        del self._posts[exchange], self.facts[exchange]
+    def drop(self, exchange: int) -> bytes | None:
+        """An exchange is over; return the line that says so to the server, if it was not answered."""
+        post = self._posts.pop(exchange)
+        del self.facts[exchange]
+        if post.era == "none" or not isinstance(post.message, Mapping) or "id" not in post.message:
+            return None
+        id_ = post.message["id"]
+        if exchange in self._answered or post.method is None:
+            return None
+        if is_id(id_):
+            self._over.append(id_)
+        return frame(encode(notification_message("notifications/cancelled", {"requestId": id_})))
 
     def receive(self, data: bytes) -> None:
         """Take in bytes from stdout."""
@@ -142,7 +166,7 @@ class Sorter:
             except RemoteProtocolError:
                 self._give(None, Unreadable("a line that is not JSON"))
             else:
-                self._give(self._meant(message), Came(message))
+                self._sort(message)
 
     def lost(self, trouble: str) -> None:
         """Nothing more comes for any of the exchanges."""
@@ -150,21 +174,21 @@ class Sorter:
         for facts in self.facts.values():
             facts.append(Ended(trouble))
 
+    def _sort(self, message: Any) -> None:
+        known, id_ = _named(message)
+        exchange = self._with_id(id_) if known else None
+        if exchange is None and any(over == id_ and type(over) is type(id_) for over in self._over):
+            return
+        if exchange is not None and "method" not in message:
+            self._answered.add(exchange)
+        self._give(exchange, Came(message))
+
     def _give(self, exchange: int | None, fact: Fact) -> None:
         """Give a fact to its exchange; what belongs to none goes to the one that was opened last."""
         if exchange is None and self.facts:
             exchange = max(self.facts)
         if exchange is not None:
             self.facts[exchange].append(fact)
-
-    def _meant(self, message: Any) -> int | None:
-        if not isinstance(message, Mapping):
-            return None
-        params = message.get("params")
-        meta = params.get("_meta") if isinstance(params, Mapping) else None
-        if isinstance(meta, Mapping) and SUBSCRIPTION_ID in meta:
-            return self._with_id(meta[SUBSCRIPTION_ID])
-        return None if "method" in message else self._with_id(message.get("id"))
 
     def _with_id(self, id_: Any) -> int | None:
         """Return the exchange, the last if there are several, whose request has this id."""
@@ -177,3 +201,14 @@ class Sorter:
             and type(post.message["id"]) is type(id_)
         ]
         return found[-1] if found else None
+
+
+def _named(message: Any) -> tuple[bool, Any]:
+    """Return whether a message names a request, and the id of that."""
+    if not isinstance(message, Mapping):
+        return False, None
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, Mapping) else None
+    if isinstance(meta, Mapping) and SUBSCRIPTION_ID in meta:
+        return True, meta[SUBSCRIPTION_ID]
+    return "method" not in message, message.get("id")

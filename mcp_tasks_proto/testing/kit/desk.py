@@ -114,14 +114,16 @@ class KitSettings:
     """The tools that somebody named, by what they are named for."""
     search: bool = True
     """Whether tools that nobody named are called, to see what they do."""
+    skipped: frozenset[str] = frozenset()
+    """Tools that are never called for that."""
     searched_tools: int = _positive(40)
-    """At most so many."""
+    """At most so many are."""
     answer_ms: int = _positive(10_000)
     """The longest wait for an answer."""
     task_ms: int = _positive(10_000)
     """The longest wait for a task to do what it is expected to."""
     look_ms: int = _positive(2_000)
-    """How long the task of a tool that nobody named is watched, to see what it does."""
+    """How long a tool that nobody named may take to answer, and its task is watched, to see what it does."""
     quiet_ms: int = _positive(300)
     """For how long nothing may come before it counts as nothing."""
     total_ms: int = _positive(180_000)

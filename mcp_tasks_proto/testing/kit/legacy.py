@@ -256,7 +256,7 @@ def a_task_asks(desk: Desk) -> Script[None]:
 @check(
     "LEG.9",
     strength=Strength.CHOICE,
-    needs=(*TASKS, Need.MODERN, Need.TASKS),
+    needs=(*TASKS, Need.MODERN, Need.TASKS, Need.HTTP),
     asks="A task made in a session of 2025-11-25 is found by tasks/get of 2026-07-28 as well, and is shown "
     "as the extension shows tasks.",
     source="SEP-2663: Backward Compatibility (such tasks should stay within reach; of whom is not clear)",

@@ -98,8 +98,8 @@ def _listen(desk: Desk) -> Script[None]:
 
 def _search(desk: Desk) -> Script[None]:
     """Call the tools that nobody named, once each, until one of each kind is known."""
-    named = {call.tool for call in desk.calls.values()}
-    candidates = [name for name, tool in desk.tools.items() if name not in named and not _destroys(tool)]
+    left_alone = desk.settings.skipped | {call.tool for call in desk.calls.values()}
+    candidates = [name for name, tool in desk.tools.items() if name not in left_alone and not _destroys(tool)]
     for name in candidates[: desk.settings.searched_tools]:
         if len(desk.calls) < len(Role):
             yield from _try(desk, ToolCall(name))
@@ -111,7 +111,7 @@ def _destroys(tool: Mapping[str, Any]) -> bool:
 
 
 def _try(desk: Desk, call: ToolCall) -> Script[None]:
-    answer = yield from desk.ask(desk.call(call))
+    answer = yield from desk.ask(desk.call(call), desk.settings.look_ms)
     result, task_id = answer.result, task_of(answer)
     if result is None:
         return
