@@ -18,7 +18,18 @@ from mcp_tasks_proto.testing.kit import (
 )
 from mcp_tasks_proto.testing.kit.checks import Check
 
-__all__ = ["CHECKS", "NOT_CHECKED"]
+__all__ = ["CHECKS", "NOT_CHECKED", "WATCHES"]
+
+WATCHES: Final[tuple[Check, ...]] = (
+    *messages.WATCHES,
+    *negotiation.WATCHES,
+    *life.WATCHES,
+    *asked.WATCHES,
+    *lifetime.WATCHES,
+    *listening.WATCHES,
+    *heads.WATCHES,
+)
+"""Those that look at everything that was said for the others, and so come last."""
 
 CHECKS: Final[tuple[Check, ...]] = (
     *messages.CHECKS,
@@ -30,14 +41,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *listening.CHECKS,
     *heads.CHECKS,
     *legacy.CHECKS,
-    # These look at everything that was said before.
-    *messages.WATCHES,
-    *negotiation.WATCHES,
-    *life.WATCHES,
-    *asked.WATCHES,
-    *lifetime.WATCHES,
-    *listening.WATCHES,
-    *heads.WATCHES,
+    *WATCHES,
 )
 """Every check there is."""
 

@@ -92,14 +92,17 @@ def an_accept_that_takes_nothing(desk: Desk) -> Script[None]:
     "HTTP.2",
     strength=Strength.MUST,
     needs=HTTP,
-    asks="A request without MCP-Protocol-Version or Mcp-Method is answered with -32020, HTTP 400.",
-    source=VALIDATION,
+    asks="A request without MCP-Protocol-Version or Mcp-Method is answered with -32020, HTTP 400. A server "
+    "that serves older versions too may take the first for one of theirs, and refuse it in their way.",
+    source=f"{VALIDATION}; {SPECIFIED}: Protocol Version Header",
 )
 def headers_that_are_missing(desk: Desk) -> Script[None]:
-    for name in ("MCP-Protocol-Version", "Mcp-Method"):
-        refused(
-            (yield from desk.ask(desk.request("server/discover").with_header(name))), MISMATCH, status=400
-        )
+    good = desk.request("server/discover")
+    refused((yield from desk.ask(good.with_header("Mcp-Method"))), MISMATCH, status=400)
+    answer = yield from desk.ask(good.with_header("MCP-Protocol-Version"))
+    demand(answer.status == 400, f"there came {described(answer)}, not HTTP 400", answer)
+    if Need.LEGACY in desk.lacking:
+        refused(answer, MISMATCH)
 
 
 @check(

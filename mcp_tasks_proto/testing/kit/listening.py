@@ -169,15 +169,15 @@ def hanging_up_leaves_the_task(desk: Desk) -> Script[None]:
     source=f"{SUBSCRIPTIONS}: Cancellation; MCP 2026-07-28, stdio: Cancellation",
 )
 def a_stream_is_cancelled(desk: Desk) -> Script[None]:
-    made = yield from desk.create(Role.COMPLETING, Role.ERRING)
+    made = yield from desk.create(Role.SLOW, Role.ASKING)
     stream, _ = yield from _listen(desk, str(task_of(made)))
     params = {"requestId": stream.post.message["id"]}
     yield from desk.told(desk.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
     while (yield from desk.next_message(stream, desk.settings.quiet_ms)) is not None:
         pass  # what was on its way
     before = len(stream.messages)
-    yield from desk.ended(str(task_of(made)))
-    yield from desk.next_message(stream, desk.settings.quiet_ms)
+    yield from desk.cancel(str(task_of(made)))
+    yield from desk.next_message(stream, 3 * desk.settings.quiet_ms)
     answer = yield from desk.closed(stream)
     demand(len(answer.messages) == before, "something came on a stream that was cancelled", answer)
 

@@ -157,6 +157,7 @@ def undeclared_cancellation_does_nothing(desk: Desk) -> Script[None]:
     made = yield from desk.create(Role.SLOW, Role.ASKING)
     task_id = str(task_of(made))
     tried = yield from desk.cancel(task_id, tasks=False)
+    yield from desk.pause(desk.settings.quiet_ms)
     after = yield from desk.get(task_id)
     status = view_of(after).get("status")
     demand(status != "cancelled", "the task was cancelled", tried, after)

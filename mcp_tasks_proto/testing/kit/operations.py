@@ -141,6 +141,7 @@ def tasks_of_others(desk: Desk) -> Script[None]:
         post = desk.request(method, {"taskId": str(task_of(made)), **more})
         answer = yield from desk.ask(desk.of_other_caller(post))
         demand(answer.error is not None, f"there came {described(answer)}", made, answer)
+    yield from desk.pause(desk.settings.quiet_ms)
     after = yield from desk.get(str(task_of(made)))
     demand(status_of(view_of(after)) != "cancelled", "the other caller cancelled it", made, after)
 

@@ -87,9 +87,9 @@ def _list_tools(desk: Desk) -> Script[None]:
 def _listen(desk: Desk) -> Script[None]:
     """Find out whether there are listen streams."""
     stream = yield from desk.opened(desk.request("subscriptions/listen", {"notifications": {}}))
-    message = yield from desk.next_message(stream)
-    yield from desk.closed(stream)
-    if isinstance(message, Mapping) and "error" not in message:
+    yield from desk.next_message(stream)
+    answer = yield from desk.closed(stream)
+    if answer.error is None:
         del desk.lacking[Need.LISTEN]
 
 
