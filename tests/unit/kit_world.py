@@ -100,6 +100,7 @@ SUPPORT: Final[Mapping[str, TaskSupport]] = {
     "idle": TaskSupport.REQUIRED,
     "flash": TaskSupport.REQUIRED,
     "wipe": TaskSupport.REQUIRED,
+    "greet2": TaskSupport.FORBIDDEN,
 }
 """Each tool is named after what it does; ``flash`` is gone after a second, and ``wipe`` destroys things."""
 
@@ -150,7 +151,12 @@ class Tools:
         exchange = start.exchange
         if start.tool == "book" and not start.answers:
             return [(5, CallAskedInput(exchange=exchange, requests={"who": form("Who?")}, state="asked"))]
-        if not (start.can_create_task or start.must_create_task) or start.tool in ("greet", "ship", "book"):
+        if not (start.can_create_task or start.must_create_task) or start.tool in (
+            "greet",
+            "greet2",
+            "ship",
+            "book",
+        ):
             return [(5, CallReturned(exchange, DONE))]
         number = next(self._ids)
         task_id = str(UUID(int=number * 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C834 % 2**128))
@@ -215,7 +221,7 @@ class KitServer:
     http: bool = True
     legacy: LegacyPolicy | None = LegacyPolicy.SERVE
     fault: Fault = Fault()
-    tools: tuple[str, ...] = tuple(SUPPORT)
+    tools: tuple[str, ...] = tuple(SUPPORT)[:-1]
     work: Tools = field(factory=Tools)
     settings: Mapping[str, Any] = field(factory=dict)
     callers: tuple[str | None, ...] = ("ada", "bob")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from enum import Enum
 from itertools import count
@@ -20,7 +21,6 @@ from mcp_tasks_proto.testing.kit.acts import (
     Pause,
     Post,
     Script,
-    Silent,
     Unreadable,
 )
 from mcp_tasks_proto.testing.kit.arguments import sample
@@ -153,7 +153,7 @@ class Desk:
     speaks_http: bool
     has_other_caller: bool = False
     now_ms: int = 0
-    log: list[Answer] = field(factory=list)
+    log: deque[Answer] = field(factory=lambda: deque(maxlen=ANSWERS))
     """Every exchange that is over, in order."""
     lacking: dict[Need, str] = field(factory=dict)
     """What the server, or the run, does not have, and why it is thought so."""
@@ -214,26 +214,18 @@ class Desk:
         return self.post(message)
 
     def post(self, message: Mapping[str, Any], *, era: str = "modern") -> Post:
-        """Return any JSON object as a message with its headers."""
-        method, params = message.get("method"), message.get("params")
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
-            "MCP-Protocol-Version": MODERN_VERSION,
-            "Mcp-Method": str(method),
-        }
-        if isinstance(method, str) and isinstance(params, Mapping):
-            headers |= self._headers(method, params)
-        return Post(body=encode(message), message=message, headers=tuple(headers.items()), era=era)
+        """Return a message, which has a method and params, with its headers."""
+        headers = self._headers(message["method"], message["params"])
+        return Post(body=encode(message), message=message, headers=headers, era=era)
 
-    def _headers(self, method: str, params: Mapping[str, Any]) -> dict[str, str]:
+    def _headers(self, method: str, params: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         """Return the headers of a message, with those of a tool where there can be any (HTTP.3)."""
         tool = self.tools.get(str(params.get("name")), {}) if method == "tools/call" else {}
         try:
             parameters = header_parameters(tool.get("inputSchema", {}))
-            return dict(request_headers(method, params, MODERN_VERSION, parameters))
+            return tuple(request_headers(method, params, MODERN_VERSION, parameters))
         except (ValueError, LocalProtocolError):
-            return dict(request_headers(method, params, MODERN_VERSION))
+            return tuple(request_headers(method, params, MODERN_VERSION))
 
     def raw(self, body: bytes, method: str = "server/discover") -> Post:
         """Return bytes that are no message, in the clothes of a request with this method."""
@@ -287,8 +279,8 @@ class Desk:
         """Send a post, and leave its exchange open."""
         number = self.new_id()
         stream = Stream(post, number)
-        self.open[number] = stream
         yield Open(number, post)
+        self.open[number] = stream
         return stream
 
     def next_message(self, stream: Stream, within_ms: int | None = None) -> Script[Any]:
@@ -309,7 +301,7 @@ class Desk:
                     stream.trouble = what
                 case Ended(trouble=trouble):
                     stream.trouble, stream.over = stream.trouble or trouble, True
-                case Silent():
+                case _:
                     break
         return None
 
@@ -355,8 +347,7 @@ class Desk:
         yield Pause(max(0, ms))
 
     def _keep(self, answer: Answer) -> None:
-        if len(self.log) < ANSWERS:
-            self.log.append(answer)
+        self.log.append(answer)
         era, result = answer.post.era, answer.result or {}
         nested = result.get("task")
         seen = nested if isinstance(nested, Mapping) else result

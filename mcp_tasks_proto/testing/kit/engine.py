@@ -107,16 +107,17 @@ class Kit:
 
     def _in_time(self, script: Script[None]) -> Script[None]:
         """Go through a conversation. Raises :class:`Unseen` when the time of the whole run is up."""
-        act = next(script, None)
-        while act is not None:
+        fact: Fact | None = None
+        while True:
+            try:
+                act = script.send(fact)
+            except StopIteration:
+                return
             left = self._until - self.desk.now_ms
             if left <= 0:
                 script.close()
                 raise Unseen(f"the time for the whole run was over ({self.settings.total_ms} ms)")
-            try:
-                act = script.send((yield _within(act, left)))
-            except StopIteration:
-                return
+            fact = yield _within(act, left)
 
     def _closing(self) -> Script[None]:
         """Close what a check has left open."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from mcp_tasks_proto.testing.kit.acts import Script
 from mcp_tasks_proto.testing.kit.arguments import sample
-from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Check, Need, Strength, check
+from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Check, Need, Strength, Unseen, check
 from mcp_tasks_proto.testing.kit.desk import TERMINAL, Desk, Role, input_response, status_of
 from mcp_tasks_proto.testing.kit.judging import demand, described, object_of, refused, result_of, seen
 from mcp_tasks_proto.vocabulary import RELATED_TASK
@@ -33,8 +33,7 @@ def _supporting(desk: Desk, *roles: Role, support: tuple[str, ...] = ("optional"
             tool = desk.legacy_tools.get(desk.calls[role].tool, {})
             if object_of(tool.get("execution")).get("taskSupport", "forbidden") in support:
                 return desk.calls[role].tool
-    seen(False, f"no tool is known whose taskSupport is {' or '.join(support)} and that {roles[0].meaning}")
-    raise AssertionError  # pragma: no cover
+    raise Unseen(f"no tool is known whose taskSupport is {' or '.join(support)} and that {roles[0].meaning}")
 
 
 def _created(desk: Desk, *roles: Role) -> Script[Answer]:
@@ -136,8 +135,7 @@ def _tool_that(desk: Desk, support: str) -> str:
     for name, tool in desk.legacy_tools.items():
         if object_of(tool.get("execution")).get("taskSupport", "forbidden") == support:
             return name
-    seen(False, f"no tool has the taskSupport {support}")
-    raise AssertionError  # pragma: no cover
+    raise Unseen(f"no tool has the taskSupport {support}")
 
 
 @check(

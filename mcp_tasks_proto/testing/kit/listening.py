@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mcp_tasks_proto.testing.kit.acts import Script
-from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Check, Need, Strength, check
+from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Check, Need, Strength, Unseen, check
 from mcp_tasks_proto.testing.kit.desk import TERMINAL, Desk, Role, Stream, status_of, task_of
 from mcp_tasks_proto.testing.kit.judging import demand, differing, object_of, seen, view_of
 from mcp_tasks_proto.vocabulary import SUBSCRIPTION_ID
@@ -132,7 +132,7 @@ def the_end_is_told_in_full(desk: Desk) -> Script[None]:
     answer = yield from desk.closed(stream)
     if status_of(told) not in TERMINAL:
         demand(status_of(view_of(got)) not in TERMINAL, "the task ended, and that was not told", answer, got)
-        seen(False, "the task takes too long")
+        raise Unseen("the task takes too long")
     last = object_of(answer.messages[-1])
     demand(object_of(last.get("params")) == told, "something was told after the end", answer)
     changed = differing(_without_meta(told), view_of(got))

@@ -1,4 +1,4 @@
-"""What servers can have wrong, and the check of the kit that has to see it: at least one fault for each."""
+"""Faults of tasks, of what they ask, and of what is told of them."""
 
 from __future__ import annotations
 
@@ -8,417 +8,28 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from mcp_tasks_proto.legacy.server import LegacyPolicy
-from mcp_tasks_proto.testing.kit import Begun, Came, Ended, Fact, Post, Unreadable
-from mcp_tasks_proto.wire.http import request_headers
-from mcp_tasks_proto.wire.jsonrpc import encode
-from tests.unit.kit_world import Fault, KitServer
-
-DISCOVER: Final = "server/discover"
-EXTENSION: Final = "io.modelcontextprotocol/tasks"
-META: Final = "io.modelcontextprotocol/"
-ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
-
-Planted = tuple[str, Callable[[], KitServer]]
-"""The check that has to fail, and a server with the fault."""
-
-ALL: Final[list[Planted]] = []
-
-
-# -- ways to be wrong --------------------------------------------------------------------------------------
-
-
-def plant(check: str, fault: Fault | None = None, **server: Any) -> None:
-    """Note a fault, and the check that has to see it."""
-    ALL.append((check, lambda: KitServer(fault=fault or Fault(), **server)))
-
-
-def message_of(fact: Fact) -> Any:
-    """Return the message that came; an empty one for anything else."""
-    return fact.message if isinstance(fact, Came) and isinstance(fact.message, dict) else {}
-
-
-def answers(alter: Callable[[Post, dict[str, Any]], Any]) -> Fault:
-    """Change every message that comes: ``alter`` returns another, or ``None``, which leaves it as it is."""
-
-    def says(post: Post, fact: Fact) -> Fact | None:
-        if not isinstance(fact, Came):
-            return fact
-        changed = alter(post, json.loads(json.dumps(fact.message)))
-        return fact if changed is None else Came(changed)
-
-    return Fault(says=says)
-
-
-def results(alter: Callable[[Post, dict[str, Any]], dict[str, Any] | None]) -> Fault:
-    """Change the results of modern requests."""
-
-    def change(post: Post, message: dict[str, Any]) -> Any:
-        result = message.get("result")
-        if post.era != "modern" or not isinstance(result, dict):
-            return None
-        changed = alter(post, result)
-        return None if changed is None else {**message, "result": changed}
-
-    return answers(change)
-
-
-def views(alter: Callable[[dict[str, Any]], dict[str, Any] | None], *methods: str) -> Fault:
-    """Change tasks as tasks/get shows them, and what other ``methods`` give."""
-
-    def change(post: Post, result: dict[str, Any]) -> dict[str, Any] | None:
-        shown = post.method in ("tasks/get", *methods) and "taskId" in result
-        return alter(result) if shown else None
-
-    return results(change)
-
-
-def legacy_results(alter: Callable[[Post, dict[str, Any]], dict[str, Any] | None]) -> Fault:
-    """Change the results of requests of 2025-11-25."""
-
-    def change(post: Post, message: dict[str, Any]) -> Any:
-        result = message.get("result")
-        if post.era != "legacy" or not isinstance(result, dict):
-            return None
-        changed = alter(post, result)
-        return None if changed is None else {**message, "result": changed}
-
-    return answers(change)
-
-
-def errors(code: int, other: int) -> Fault:
-    """Give another code to an error."""
-
-    def change(_: Post, message: dict[str, Any]) -> Any:
-        if message.get("error", {}).get("code") != code:
-            return None
-        return {**message, "error": {**message["error"], "code": other}}
-
-    return answers(change)
-
-
-def statuses(status: int, other: int, when: Callable[[Post], bool] = lambda _: True) -> Fault:
-    """Give another HTTP status to a response."""
-
-    def says(post: Post, fact: Fact) -> Fact | None:
-        wrong = isinstance(fact, Begun) and fact.status == status and when(post)
-        return evolve(fact, status=other) if wrong else fact
-
-    return Fault(says=says)
-
-
-def headers(**changed: str) -> Fault:
-    """Give other headers to every response."""
-    values = {name.replace("_", "-"): value for name, value in changed.items()}
-
-    def says(_: Post, fact: Fact) -> Fact | None:
-        return evolve(fact, headers={**fact.headers, **values}) if isinstance(fact, Begun) else fact
-
-    return Fault(says=says)
-
-
-def reads(change: Callable[[Post], Post]) -> Fault:
-    """Take what is sent for something else."""
-    return Fault(reads=change)
-
-
-def rewritten(post: Post, message: Any) -> Post:
-    """Return a post with another message, and with the headers that go with that."""
-    params = message.get("params", {})
-    if post.era == "modern" and isinstance(params, dict) and isinstance(message.get("method"), str):
-        fresh = dict(request_headers(message["method"], params, "2026-07-28"))
-        kept = [one for one in post.headers if one[0] not in fresh]
-        post = evolve(post, headers=(*kept, *fresh.items()))
-    return evolve(post, message=message, body=encode(message))
-
-
-def only_once(post: Post, message: Any) -> Post:
-    """Return a post with another message, in the clothes that it has."""
-    return evolve(post, message=message, body=encode(message))
-
-
-def leniently(post: Post) -> Post:
-    """Read a modern message whatever its headers say."""
-    if isinstance(post.message, Mapping) and post.era == "modern" and "_meta" in post.params:
-        return rewritten(post, post.message)
-    return post
-
-
-def params(change: Callable[[str | None, dict[str, Any]], dict[str, Any]]) -> Fault:
-    """Read other params than those that were sent with modern requests."""
-
-    def read(post: Post) -> Post:
-        if post.era != "modern" or not isinstance(post.message, Mapping):
-            return post
-        if not isinstance(post.message.get("params"), Mapping):
-            return post
-        changed = change(post.method, json.loads(json.dumps(dict(post.params))))
-        return only_once(post, {**post.message, "params": changed})
-
-    return reads(read)
-
-
-def declaring(*kinds: str, methods: tuple[str, ...]) -> Fault:
-    """Take it that requests declare what they do not."""
-
-    def change(method: str | None, given: dict[str, Any]) -> dict[str, Any]:
-        meta = given.get("_meta", {})
-        declared = meta.get(f"{META}clientCapabilities")
-        if method in methods and isinstance(declared, dict):
-            for kind in kinds:
-                if kind == EXTENSION:
-                    declared.setdefault("extensions", {}).setdefault(EXTENSION, {})
-                else:
-                    declared.setdefault(kind, {})
-        return given
-
-    return params(change)
-
-
-def instead(method: str, other: str) -> Fault:
-    """Read requests of one method as those of another."""
-    return reads(
-        lambda post: rewritten(post, {**post.message, "method": other}) if post.method == method else post
-    )
-
-
-def without(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return what leaves members out."""
-    return lambda given: {name: value for name, value in given.items() if name not in names}
-
-
-def ended(result: dict[str, Any]) -> bool:
-    """Whether a task has ended."""
-    return result.get("status") in ("completed", "failed", "cancelled")
-
-
-# -- WIRE, STD ---------------------------------------------------------------------------------------------
-
-plant("what is not json", errors(-32700, -32600))
-plant("what is no request", errors(-32600, -32602))
-plant("what is no request", reads(lambda post: evolve(post, body=post.body.strip(b"[]"))))
-plant("what is no request", statuses(400, 200))
-plant("ids that are none", errors(-32600, -32603))
-plant("params that are no object", errors(-32600, -32602))
-for sloppy in (b'"kit":NaN,', b'"kit":"\\ud800",', b'"jsonrpc":"2.0","jsonrpc":"2.0",'):
-    strict = b'"jsonrpc":"2.0",' if sloppy.count(b"jsonrpc") else b""
-    plant(
-        "json that is not strict",
-        reads(
-            lambda post, sloppy=sloppy, strict=strict: evolve(post, body=post.body.replace(sloppy, strict, 1))
-        ),  # type: ignore[misc]
-    )
-
-
-def _shallow(post: Post) -> Post:
-    if post.body.startswith(b'{"kit":[[['):
-        return evolve(post, body=b"{" + post.body.partition(b"],")[2])
-    return post
-
-
-plant("nesting without end", reads(_shallow))
-
-
-def _dies_of_depth() -> Fault:
-    dead: list[bool] = []
-
-    def says(post: Post, fact: Fact) -> Fact | None:
-        if post.body.startswith(b'{"kit":[[['):
-            dead.append(True)
-        return Ended("the server is gone") if dead else fact
-
-    return Fault(says=says)
-
-
-plant("nesting without end", _dies_of_depth())
-plant("ids come back as they were", answers(lambda _, message: {**message, "id": str(message.get("id"))}))
-plant("ids come back as they were", answers(lambda _, message: {**message, "id": 1}))
-plant(
-    "notifications are not answered",
-    reads(
-        lambda post: (
-            only_once(post, {**post.message, "id": 1}) if post.era == "none" and post.message else post
-        )
-    ),
-    http=False,
+from mcp_tasks_proto.testing.kit import Came, Fact, Post
+from tests.unit.kit_faults.ways import (
+    ACKNOWLEDGED,
+    EVERY_TASK_METHOD,
+    META,
+    Planting,
+    answers,
+    declaring,
+    ended,
+    errors,
+    message_of,
+    only_once,
+    params,
+    reads,
+    results,
+    rewritten,
+    views,
+    without,
 )
+from tests.unit.kit_world import Fault
 
-
-def _takes_ids_twice(post: Post, fact: Fact) -> Fact | None:
-    message = message_of(fact)
-    if message.get("error", {}).get("code") == -32600 and post.method == DISCOVER:
-        return Came({"jsonrpc": "2.0", "id": message.get("id"), "result": {"resultType": "complete"}})
-    return fact
-
-
-plant("ids in flight", Fault(says=_takes_ids_twice), http=False)
-plant("results say their kind", results(lambda _, result: without("resultType")(result)))
-plant("results say whose they are", settings={"identify": False})
-plant("codes that are not to be used", errors(-32602, -32002))
-plant("codes that are not to be used", errors(-32602, -32030))
-plant("codes that are not to be used", errors(-32602, "no number"))  # type: ignore[arg-type]
-plant(
-    "what nobody knows",
-    answers(
-        lambda post, message: {"id": 1, "error": {"code": -32600}} if "kit" in (post.message or {}) else None
-    ),
-)
-plant(
-    "nothing but messages",
-    Fault(
-        says=lambda post, fact: (
-            Unreadable("a line that is not JSON") if post.method == "kit/unknown" else fact
-        )
-    ),
-    http=False,
-)
-
-# -- NEG ---------------------------------------------------------------------------------------------------
-
-
-def _with_metadata(method: str | None, given: dict[str, Any]) -> dict[str, Any]:
-    meta = given.setdefault("_meta", {})
-    meta.setdefault(f"{META}protocolVersion", "2026-07-28")
-    meta.setdefault(f"{META}clientCapabilities", {})
-    return given
-
-
-def _with_good_metadata(method: str | None, given: dict[str, Any]) -> dict[str, Any]:
-    if given.get("_meta", {}).get(f"{META}clientCapabilities") == 1:
-        given["_meta"][f"{META}clientCapabilities"] = {}
-    return given
-
-
-plant("metadata that is missing", params(_with_metadata))
-plant("metadata of another type", params(_with_good_metadata))
-plant("a version that is not served", errors(-32022, -32602))
-plant(
-    "a version that is not served",
-    answers(
-        lambda _, message: (
-            {**message, "error": without("data")(message["error"])}
-            if message.get("error", {}).get("code") == -32022
-            else None
-        )
-    ),
-)
-plant(
-    "a version that is not served",
-    answers(
-        lambda _, message: (
-            {
-                **message,
-                "error": {**message["error"], "data": {"requested": "1900-01-01", "supported": []}},
-            }
-            if message.get("error", {}).get("code") == -32022
-            else None
-        )
-    ),
-)
-plant("the order of the checks", errors(-32022, -32601))
-plant("the order of the checks", errors(-32021, -32602))
-plant(
-    "unknown settings declare too",
-    params(
-        lambda _, given: (
-            {
-                **given,
-                "_meta": {**given["_meta"], f"{META}clientCapabilities": {}},
-            }
-            if given.get("_meta", {}).get(f"{META}clientCapabilities", {})
-            == {"extensions": {EXTENSION: {"kit": True}}}
-            else given
-        )
-    ),
-)
-EVERY_TASK_METHOD: Final = ("tasks/get", "tasks/update", "tasks/cancel")
-plant("task methods undeclared", declaring(EXTENSION, methods=EVERY_TASK_METHOD))
-plant(
-    "task methods undeclared",
-    answers(
-        lambda _, message: (
-            {**message, "error": without("data")(message["error"])}
-            if message.get("error", {}).get("code") == -32021
-            else None
-        )
-    ),
-)
-plant("undeclared cancellation does nothing", declaring(EXTENSION, methods=("tasks/cancel",)))
-plant("listening to tasks undeclared", declaring(EXTENSION, methods=("subscriptions/listen",)))
-
-
-def _gives_tasks_to_all() -> Fault:
-    return declaring(EXTENSION, methods=("tools/call",))
-
-
-plant("a task tool undeclared", _gives_tasks_to_all())
-plant(
-    "a task tool undeclared",
-    errors(-32021, -32602),
-    tools=("greet", "spoil", "idle", "commission"),
-)
-plant("no handles for others", _gives_tasks_to_all())
-plant("tasks that are not advertised", errors(-32601, -32602), tasks_enabled=False)
-plant("task methods of another revision", instead("tasks/list", "tools/list"))
-plant("task methods of another revision", statuses(404, 200))
-plant(
-    "asking for a task",
-    results(lambda post, result: {"resultType": "complete", "task": {}} if "task" in post.params else None),
-)
-plant(
-    "asking for a task",
-    results(lambda post, result: {"resultType": "task", "taskId": "7"} if "task" in post.params else None),
-)
-for missing in ("supportedVersions", "capabilities", "ttlMs", "cacheScope"):
-    plant(
-        "discovery",
-        results(
-            lambda post, result, missing=missing: (
-                without(missing)(result) if post.method == DISCOVER else None
-            )  # type: ignore[misc]
-        ),
-    )
-
-
-def _advertises(**more: Any) -> Fault:
-    def change(post: Post, result: dict[str, Any]) -> dict[str, Any] | None:
-        if post.method != DISCOVER:
-            return None
-        return {**result, "capabilities": {**result["capabilities"], **more}}
-
-    return results(change)
-
-
-plant("what is advertised", _advertises(tasks={"list": {}}))
-plant("what is advertised", _advertises(extensions={EXTENSION: {"kit": 1}}))
-plant(
-    "initialize where it is not served",
-    answers(
-        lambda post, message: {"id": 1, "error": {"code": -32601}} if post.method == "initialize" else None
-    ),
-    legacy=None,
-)
-plant(
-    "initialize where it is not served",
-    answers(lambda post, message: {"id": 1, "result": {}} if post.method == "initialize" else None),
-    legacy=None,
-)
-plant("unknown methods", errors(-32601, -32600))
-plant("unknown methods", instead("kit/unknown", DISCOVER))
-plant("input that was not declared", declaring("elicitation", methods=("tools/call",)))
-plant(
-    "input that was not declared",
-    answers(
-        lambda _, message: (
-            {
-                **message,
-                "error": {**message["error"], "data": {"requiredCapabilities": {}}},
-            }
-            if message.get("error", {}).get("code") == -32021
-            else None
-        )
-    ),
-)
+plant: Final = Planting()
 
 # -- LIFE --------------------------------------------------------------------------------------------------
 
@@ -489,7 +100,11 @@ plant("the result within", _when_completed(result={"content": []}))
 plant(
     "the result within",
     _when_completed(
-        result={"content": [], "resultType": "complete", "_meta": {f"{META}related-task": {"taskId": "7"}}}
+        result={
+            "content": [],
+            "resultType": "complete",
+            "_meta": {f"{META}related-task": {"taskId": "7"}},
+        }
     ),
 )
 
@@ -525,7 +140,10 @@ def _restless() -> Fault:
 
 plant("an end is the same for ever", _restless())
 plant("last updated at moves with the task", _restless())
-plant("last updated at moves with the task", views(lambda view: {**view, "lastUpdatedAt": view["createdAt"]}))
+plant(
+    "last updated at moves with the task",
+    views(lambda view: {**view, "lastUpdatedAt": view["createdAt"]}),
+)
 plant("a look changes nothing", _restless())
 
 
@@ -551,7 +169,8 @@ plant("a call that fails first", answers(_succeeds_with_nothing))
 
 plant("plain results stay plain", results(lambda _, result: without("resultType")(result)))
 plant(
-    "five statuses", views(lambda view: {**view, "status": "paused"} if view["status"] == "working" else None)
+    "five statuses",
+    views(lambda view: {**view, "status": "paused"} if view["status"] == "working" else None),
 )
 plant("create results are flat", views(lambda view: {**view, "task": {}}, "tools/call"))
 plant("create results are seeds", views(lambda view: {**view, "error": {}}, "tools/call"))
@@ -1031,7 +650,8 @@ def _no_snapshot() -> Fault:
 
 plant("a snapshot comes first", _no_snapshot())
 plant(
-    "the end is told in full", _on_streams(lambda _, message: None if ended(message["params"]) else message)
+    "the end is told in full",
+    _on_streams(lambda _, message: None if ended(message["params"]) else message),
 )
 plant(
     "the end is told in full",
@@ -1095,197 +715,3 @@ plant(
         )
     ),
 )
-
-# -- HTTP --------------------------------------------------------------------------------------------------
-
-plant("other verbs", statuses(405, 404))
-plant("a foreign origin", reads(lambda post: post.with_header("Origin")))
-plant("another content type", statuses(415, 400))
-plant("an accept that takes nothing", statuses(406, 400))
-plant("headers that are missing", reads(leniently))
-plant("headers that are missing", errors(-32020, -32600), legacy=None)
-plant("headers that are missing", reads(lambda post: post.with_header("MCP-Protocol-Version", "2026-07-28")))
-plant("headers that differ", reads(leniently))
-plant("headers that are repeated", reads(leniently))
-plant("the name of a tool", reads(leniently))
-plant("the name of another task", reads(leniently))
-plant("a task without its name", reads(leniently))
-plant(
-    "headers in other clothes",
-    reads(
-        lambda post: (
-            post.with_header("Mcp-Name", "=?base64?!?=")
-            if any(value.startswith("=?base64?") for _, value in post.headers)
-            else post
-        )
-    ),
-)
-plant(
-    "mirrored arguments",
-    reads(
-        lambda post: (
-            post.with_header("Mcp-Param-Region", "kit") if post.params.get("name") == "ship" else post
-        )
-    ),
-)
-plant("headers of sessions", headers(mcp_session_id="s"))
-
-
-def _answers_notifications(post: Post, fact: Fact) -> Fact | None:
-    return Came({}) if post.method == "notifications/kit" and isinstance(fact, Ended) else fact
-
-
-plant("a notification", statuses(202, 200))
-plant("a notification", Fault(says=_answers_notifications))
-plant("kinds of bodies", headers(content_type="text/html"))
-plant("streams are not buffered", headers(x_accel_buffering="yes"))
-plant("status codes", statuses(404, 200))
-plant("status codes", statuses(200, 201))
-plant("status codes of malformed requests", statuses(400, 422))
-
-# -- LEG ---------------------------------------------------------------------------------------------------
-
-plant(
-    "tasks that are not declared",
-    legacy_results(lambda post, result: {"task": {}} if "task" in post.params else None),
-    legacy=LegacyPolicy.IGNORE,
-)
-
-
-def _declares(**more: Any) -> Fault:
-    def change(post: Post, result: dict[str, Any]) -> dict[str, Any] | None:
-        if post.method != "initialize":
-            return None
-        capabilities = result["capabilities"]
-        return {**result, "capabilities": {**capabilities, "tasks": {**capabilities["tasks"], **more}}}
-
-    return legacy_results(change)
-
-
-def _tasks(**more: Any) -> Fault:
-    return legacy_results(
-        lambda _, result: {"task": {**result["task"], **more}} if "task" in result else None
-    )
-
-
-plant("the capability", _declares(list=True))
-plant("a call with a task", _tasks(status="completed"))
-plant("a call with a task", _tasks(ttlMs=1))
-plant(
-    "a call with a task",
-    legacy_results(lambda _, result: {"task": without("ttl")(result["task"])} if "task" in result else None),
-)
-plant("a call with a task", legacy_results(lambda _, result: result["task"] if "task" in result else None))
-plant(
-    "a plain call of a task tool",
-    answers(
-        lambda post, message: (
-            {"id": 1, "result": {"content": []}}
-            if post.era == "legacy" and post.method == "tools/call" and "error" in message
-            else None
-        )
-    ),
-)
-plant(
-    "a task of a plain tool",
-    answers(
-        lambda post, message: (
-            {"id": 1, "result": {"content": []}}
-            if post.era == "legacy" and post.method == "tools/call" and "error" in message
-            else None
-        )
-    ),
-)
-plant(
-    "the result of a task",
-    legacy_results(lambda post, result: without("_meta")(result) if post.method == "tasks/result" else None),
-)
-plant(
-    "the result of a task",
-    legacy_results(
-        lambda post, result: without("content")(result) if post.method == "tasks/result" else None
-    ),
-)
-plant(
-    "the result of a task",
-    legacy_results(
-        lambda post, result: {**result, "status": "working"} if post.method == "tasks/get" else None
-    ),
-)
-plant(
-    "a task is cancelled",
-    legacy_results(
-        lambda post, result: {**result, "status": "working"} if post.method == "tasks/cancel" else None
-    ),
-)
-plant(
-    "a tool error",
-    legacy_results(
-        lambda post, result: without("isError")(result) if post.method == "tasks/result" else None
-    ),
-)
-plant(
-    "a tool error",
-    legacy_results(
-        lambda post, result: {**result, "status": "completed"} if post.method == "tasks/get" else None
-    ),
-)
-plant(
-    "unknown tasks",
-    answers(
-        lambda post, message: (
-            {**message, "error": {"code": -32002}} if post.era == "legacy" and "error" in message else None
-        )
-    ),
-)
-plant(
-    "tasks are listed",
-    legacy_results(lambda post, result: {"tasks": []} if post.method == "tasks/list" else None),
-)
-plant("tasks are listed", legacy_results(lambda post, result: {} if post.method == "tasks/list" else None))
-
-
-def _questions(alter: Callable[[dict[str, Any]], Any]) -> Fault:
-    return answers(
-        lambda post, message: (
-            alter(message) if post.era == "legacy" and "method" in message and "id" in message else None
-        )
-    )
-
-
-plant("a task asks", _questions(lambda message: {**message, "params": without("_meta")(message["params"])}))
-plant(
-    "a task asks",
-    answers(
-        lambda post, message: (
-            {"id": 1, "result": {"content": []}}
-            if post.era == "legacy" and "method" in message and "id" in message
-            else None
-        )
-    ),
-)
-plant(
-    "a task asks",
-    answers(
-        lambda post, message: (
-            {"id": 1, "error": {"code": 1}} if post.method == "tasks/result" and "result" in message else None
-        )
-    ),
-)
-
-
-def _two_worlds() -> Fault:
-    made: set[Any] = set()
-
-    def change(post: Post, message: dict[str, Any]) -> Any:
-        task = message.get("result", {}).get("task") if post.era == "legacy" else None
-        if isinstance(task, dict):
-            made.add(task["taskId"])
-        if post.era == "modern" and post.params.get("taskId") in made:
-            return {"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32602, "message": "unknown"}}
-        return None
-
-    return answers(change)
-
-
-plant("a task in both eras", _two_worlds())
