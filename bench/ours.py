@@ -7,6 +7,7 @@ import sys
 
 import trio
 from mcp_tasks_adapters import asyncio_h11, trio_h11
+from mcp_tasks_adapters.collector import relax_collector
 from mcp_tasks_adapters.toolkit import Server, TaskContext, TaskOffer, ToolCall
 
 from bench.lifeline import end_with_parent
@@ -38,6 +39,7 @@ def say_ready(url: str) -> None:
 
 if __name__ == "__main__":
     end_with_parent()
+    relax_collector()  # as `mcp-tasks serve` does
     match sys.argv[1]:
         case "trio":
             trio.run(lambda: trio_h11.serve_http(server, ready=say_ready))

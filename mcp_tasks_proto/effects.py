@@ -76,7 +76,7 @@ class Send:
 class OpenStream:
     """Make the exchange a stream now, before there is a message to send on it (LEG.2).
 
-    Only :class:`~mcp_tasks_proto.legacy.DualEraServer` asks for it, and only over HTTP.
+    Only :class:`~mcp_tasks_proto.legacy.server.DualEraServer` asks for it, and only over HTTP.
     """
 
     exchange: Hashable

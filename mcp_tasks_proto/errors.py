@@ -13,7 +13,7 @@ Three kinds of trouble, kept apart as h11 keeps them apart:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import Any
 
@@ -171,9 +171,18 @@ def missing_capability(required: Mapping[str, Any] | None = None) -> ErrorObject
         required = {"extensions": {TASKS_EXTENSION: {}}}
     return ErrorObject(
         ErrorCode.MISSING_CLIENT_CAPABILITY,
-        "Missing required client capability",
+        f"Missing required client capability: {', '.join(_capability_names(required))}",
         {"requiredCapabilities": required},
     )
+
+
+def _capability_names(required: Mapping[str, Any]) -> Iterator[str]:
+    """Name capabilities for a person: an extension by its own name, others with what is wanted of them."""
+    for name, wanted in required.items():
+        if name == "extensions":
+            yield from wanted
+        else:
+            yield f"{name} ({', '.join(wanted)})" if wanted else name
 
 
 def unsupported_version(requested: Any, supported: tuple[str, ...]) -> ErrorObject:

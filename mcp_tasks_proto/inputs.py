@@ -122,7 +122,8 @@ class MessageReceived:
     new_session: str | None = None
     """The id of a session, should this message open one over HTTP (LEG.2): as hard to guess as a task id.
 
-    Only :class:`~mcp_tasks_proto.legacy.DualEraServer` looks at it, and only at that of an ``initialize``.
+    Only :class:`~mcp_tasks_proto.legacy.server.DualEraServer` looks at it, and only where a message is an
+    ``initialize``.
     """
 
 
@@ -140,7 +141,7 @@ class StreamReady:
     exchange: Hashable
 
 
-# -- transport of 2025-11-25 (for ``legacy.DualEraServer`` alone) --------------------------------------------
+# -- transport of 2025-11-25 (for ``legacy.server.DualEraServer`` alone) -------------------------------------
 
 
 @frozen(kw_only=True)

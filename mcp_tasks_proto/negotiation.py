@@ -110,8 +110,10 @@ def negotiate(
         # A legacy client cannot fall forward: the versions served are all the help there is (NEG.9).
         return _refuse(unsupported_version(params.get("protocolVersion"), settings.versions), Reason.ERA)
     if not isinstance(meta, dict):
+        spoken = " or ".join(settings.versions)  # who speaks another version may not know what this is about
         return _refuse_metadata(
-            f"_meta must be an object that carries {PROTOCOL_VERSION} and {CLIENT_CAPABILITIES}"
+            f"_meta must be an object that carries {PROTOCOL_VERSION} and {CLIENT_CAPABILITIES}, "
+            f"as in every request of {spoken}"
         )
     version = meta.get(PROTOCOL_VERSION)
     if not isinstance(version, str):

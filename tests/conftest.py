@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 os.environ["MCP_TASKS_STORE"] = "memory:"
 """For every server that a test starts and does not tell where to keep tasks."""
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 """Tests start hundreds of processes: none needs to compile anew what another has compiled."""
+
+settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
+# A busy machine is slow: that says nothing about what is tested.
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -46,6 +46,7 @@ from mcp_tasks_proto.errors import ErrorObject, invalid_request, limit_reached
 from mcp_tasks_proto.inputs import HttpHead
 from mcp_tasks_proto.wire.http import STREAM_HEADERS, Refusal
 from mcp_tasks_proto.wire.jsonrpc import encode, error_message, message_too_large
+from mcp_tasks_proto.wire.pages import PageHead
 from mcp_tasks_proto.wire.sse import KEEP_ALIVE, encode_event
 
 __all__ = ["LINGER_SECONDS", "READ_BYTES", "HttpConnection", "busy_response"]
@@ -95,7 +96,7 @@ class HttpConnection:
         self._head_started = False
         self._input_ended = False
         self._is_head_request = False
-        self._head: HttpHead | Refusal | None = None
+        self._head: HttpHead | PageHead | Refusal | None = None
         self._body = bytearray()
         # the exchange
         self._channel: _Channel | None = None

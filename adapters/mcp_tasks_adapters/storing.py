@@ -23,6 +23,7 @@ __all__ = [
     "Event",
     "LoopThread",
     "News",
+    "Openable",
     "Questions",
     "Store",
     "StoreEffect",
@@ -65,7 +66,17 @@ class LoopThread(Protocol):
         """
 
 
-class Store(Protocol):
+class Openable(Protocol):
+    """A store, whatever it keeps, before and after its work."""
+
+    async def open(self, loop: LoopThread) -> None:
+        """Get ready to serve ``loop``; before anything else is called. Raises :class:`StoreError`."""
+
+    async def close(self) -> None:
+        """Let go of everything. What was not answered by now is not answered any more."""
+
+
+class Store(Openable, Protocol):
     """Where records are kept. What a store promises is in ``mcp_tasks_adapters/stores/contract.md``."""
 
     @property
@@ -74,12 +85,6 @@ class Store(Protocol):
 
         Nobody else has it, or ever had. ``None``: nobody else can reach these records, now or later.
         """
-
-    async def open(self, loop: LoopThread) -> None:
-        """Get ready to serve ``loop``; before anything else is called. Raises :class:`StoreError`."""
-
-    async def close(self) -> None:
-        """Let go of everything. What was not answered by now is not answered any more."""
 
     def submit(self, effect: StoreEffect, answer: Callable[[StoreInput], None]) -> None:
         """Carry out ``effect`` and call ``answer`` exactly once, now or later, on the loop's thread."""

@@ -4,19 +4,48 @@ Pure functions of the ledger, the viewer and the time: ``ledger`` makes and chan
 decides, ``views`` shows, and ``retention`` says when it is over. A store keeps the entries.
 """
 
-from mcp_tasks_proto.history.access import AccessDecision, AccessReason, Action, Viewer, decide_access
+from mcp_tasks_proto.history.access import (
+    AccessDecision,
+    AccessReason,
+    Action,
+    Viewer,
+    decide_access,
+    decide_project,
+)
 from mcp_tasks_proto.history.entries import TaskEntry, TimelineEvent, entry_from_json, entry_to_json
 from mcp_tasks_proto.history.ledger import Observation, assign, observe, opened
-from mcp_tasks_proto.history.retention import Retention, of_project, outlived
-from mcp_tasks_proto.history.views import LABELS, Assigned, ProjectView, project_list, task_page
+from mcp_tasks_proto.history.retention import (
+    DAY_MS,
+    LONGEST_METADATA_MS,
+    LONGEST_PAYLOAD_MS,
+    Retention,
+    of_project,
+    outlived,
+)
+from mcp_tasks_proto.history.views import (
+    LABELS,
+    Assigned,
+    Place,
+    ProjectPage,
+    ProjectView,
+    place_of,
+    project_list,
+    project_page,
+    task_page,
+)
 
 __all__ = [
+    "DAY_MS",
     "LABELS",
+    "LONGEST_METADATA_MS",
+    "LONGEST_PAYLOAD_MS",
     "AccessDecision",
     "AccessReason",
     "Action",
     "Assigned",
     "Observation",
+    "Place",
+    "ProjectPage",
     "ProjectView",
     "Retention",
     "TaskEntry",
@@ -24,12 +53,15 @@ __all__ = [
     "Viewer",
     "assign",
     "decide_access",
+    "decide_project",
     "entry_from_json",
     "entry_to_json",
     "observe",
     "of_project",
     "opened",
     "outlived",
+    "place_of",
     "project_list",
+    "project_page",
     "task_page",
 ]

@@ -160,12 +160,14 @@ def final_answer(view: Object) -> dict[str, Any] | ErrorObject:
     return ErrorObject(ErrorCode.INVALID_PARAMS, "The task was cancelled: it has no result")
 
 
-def with_related_task(message: Object, task_id: str) -> dict[str, Any]:
+def with_related_task(members: Object, task_id: str) -> dict[str, Any]:
     """Return a result, or the params of a request, tied to a task."""
-    return {**message, "_meta": {**message.get("_meta", {}), RELATED_TASK: {"taskId": task_id}}}
+    meta = members.get("_meta")
+    own = meta if isinstance(meta, Mapping) else {}
+    return {**members, "_meta": {**own, RELATED_TASK: {"taskId": task_id}}}
 
 
-def without_related_task(members: Mapping[str, Any]) -> dict[str, Any]:
+def without_related_task(members: Object) -> dict[str, Any]:
     """Return a result or params, of whatever peer, without the note of whose task they are."""
     kept = {name: value for name, value in members.items() if name != "_meta"}
     given = members.get("_meta")
@@ -189,7 +191,7 @@ def modern_capabilities(declared: Object) -> dict[str, Any]:
     """Return what a client declared in ``initialize``, as a modern request may declare it.
 
     Without the extension, which counts for nothing here (LEG.1), and without this era's own ``tasks``.
-    This era does not know ``extensions``, so whatever else stands there declares nothing.
+    This era does not know ``extensions``, so what is no object there is no fault: it declares nothing.
     """
     capabilities = {name: value for name, value in declared.items() if name not in ("tasks", "extensions")}
     extensions = declared.get("extensions")

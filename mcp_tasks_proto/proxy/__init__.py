@@ -18,6 +18,7 @@ from mcp_tasks_proto.proxy.decision import (
     decide,
     judge_answer,
 )
+from mcp_tasks_proto.proxy.directory import Directory, Member, Program, Project, Role
 from mcp_tasks_proto.proxy.effects import (
     DrawRandom,
     DropTask,
@@ -43,6 +44,7 @@ from mcp_tasks_proto.proxy.handles import (
     StoredHandles,
 )
 from mcp_tasks_proto.proxy.inputs import (
+    AccessChanged,
     MessageAdmitted,
     ProxyInput,
     RandomDrawn,
@@ -53,6 +55,7 @@ from mcp_tasks_proto.proxy.inputs import (
     UpstreamFailed,
     UpstreamNotified,
 )
+from mcp_tasks_proto.proxy.preview import UpstreamPreview, preview
 from mcp_tasks_proto.proxy.settings import (
     Access,
     InputKind,
@@ -67,12 +70,14 @@ __all__ = [
     "RANDOM_BYTES",
     "TROUBLE_TABLE",
     "Access",
+    "AccessChanged",
     "Aead",
     "Binding",
     "Circumstances",
     "Decision",
     "DecisionReason",
     "Denial",
+    "Directory",
     "DrawRandom",
     "DropTask",
     "Era",
@@ -81,8 +86,11 @@ __all__ = [
     "InputKind",
     "Kind",
     "LoadTask",
+    "Member",
     "MessageAdmitted",
     "Note",
+    "Program",
+    "Project",
     "ProxyEffect",
     "ProxyEngine",
     "ProxyInput",
@@ -92,6 +100,7 @@ __all__ = [
     "Purge",
     "Purpose",
     "RandomDrawn",
+    "Role",
     "Row",
     "SaveBinding",
     "SaveSnapshot",
@@ -110,12 +119,14 @@ __all__ = [
     "UpstreamAnswered",
     "UpstreamFailed",
     "UpstreamNotified",
+    "UpstreamPreview",
     "binding_from_json",
     "binding_to_json",
     "check_binding",
     "decide",
     "first_of",
     "judge_answer",
+    "preview",
     "snapshot_from_json",
     "snapshot_to_json",
 ]

@@ -67,7 +67,9 @@ class Adoptions:
     def discard(self, binding: Binding) -> None:
         """Give up a task whose handle nobody has got."""
         self.desk.shared.out.append(DropTask(binding.handle))
-        self.orphans.cancel(Target(binding.upstream, binding.authorization), binding.upstream_task_id)
+        self.orphans.cancel(
+            Target(binding.upstream, binding.authorization, binding.identity), binding.upstream_task_id
+        )
 
     def _read(self, result: Mapping[str, Any]) -> TaskView | None:
         """Read a create result; a payload that it must not have is not looked at (LIFE.3)."""

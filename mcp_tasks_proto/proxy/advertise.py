@@ -57,11 +57,11 @@ class Advertisements:
 
     def _gather(self, exchange: Exchange, then: Callable[[Exchange, Mapping[str, Found]], None]) -> None:
         """Find out what the upstreams are, and call ``then`` once that is known of all of them."""
-        authorizations = {
-            upstream.name: exchange.access.authorization(upstream.name)
+        targets = [
+            Target(upstream.name, authorization, upstream.identity)
             for upstream in self.desk.shared.settings.upstreams
-        }
-        targets = [Target(name, known) for name, known in authorizations.items() if known is not None]
+            if (authorization := exchange.access.authorization(upstream.name)) is not None
+        ]
         found: dict[str, Found] = {}
 
         def take(target: Target, one: Found) -> None:

@@ -166,6 +166,10 @@ class Callers:
         status = error.http_status if http_status is None else http_status
         self.shared.out.append(Reply(received.exchange, error_message(request_id, error), status))
 
+    def find(self, key: Hashable) -> Exchange | None:
+        """Return an exchange whose reply is owed."""
+        return self._exchanges.get(key)
+
     def closed(self, key: Hashable) -> None:
         """A caller has gone."""
         exchange = self._exchanges.get(key)

@@ -106,7 +106,7 @@ class Calls:
         call = Call(
             exchange=exchange,
             upstream=upstream,
-            target=Target(upstream.name, authorization),
+            target=Target(upstream.name, authorization, upstream.identity),
             round=round_,
             tool=tool,
         )

@@ -49,7 +49,7 @@ class Discoveries:
         if known is not None:
             return then(known)
         asked = self._under_way.get(target)
-        if asked is not None:
+        if asked is not None and not asked.outdated:
             asked.waiting.append(then)
             return None
         asked = _Asked(target=target, asked_at_ms=self.shared.now, waiting=[then])
@@ -68,6 +68,11 @@ class Discoveries:
         self._cache.drop_all(upstream)
         for asked in self._under_way.values():
             asked.outdated |= upstream in (None, asked.target.upstream)
+
+    def settings_changed(self) -> None:
+        """Forget everything: other settings are in force, and another bound may be."""
+        self.drop_all()
+        self._cache = DiscoveryCache(self.shared.limits.discoveries)
 
     def _send(
         self,
@@ -111,6 +116,7 @@ class Discoveries:
         self._conclude(asked, Trouble.INVALID if found is None else found)
 
     def _conclude(self, asked: _Asked, found: Found) -> None:
-        del self._under_way[asked.target]
+        if self._under_way.get(asked.target) is asked:  # and not a newer one, since this is outdated
+            del self._under_way[asked.target]
         for then in asked.waiting:
             then(found)

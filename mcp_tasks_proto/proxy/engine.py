@@ -39,6 +39,7 @@ from mcp_tasks_proto.proxy.effects import ProxyStep, Purge
 from mcp_tasks_proto.proxy.fetching import Fetching
 from mcp_tasks_proto.proxy.handles import HandleCodec, StoredHandles
 from mcp_tasks_proto.proxy.inputs import (
+    AccessChanged,
     MessageAdmitted,
     ProxyInput,
     RandomDrawn,
@@ -186,8 +187,18 @@ class ProxyEngine:
 
     def _settings_changed(self, changed: SettingsChanged) -> None:
         self._shared.settings = changed.settings
-        self._discoveries.drop_all()
+        self._discoveries.settings_changed()
         self._listeners.settings_changed()
+
+    def _access_changed(self, changed: AccessChanged) -> None:
+        exchange = self._callers.find(changed.exchange)
+        if exchange is None:
+            return
+        if changed.access is None or changed.principal != exchange.principal:
+            self._listeners.withdraw(exchange)
+        else:
+            exchange.access = changed.access
+            self._listeners.access_changed(exchange)
 
     def _shutdown_started(self, _: ShutdownStarted) -> None:
         self._callers.stopping = True
@@ -253,6 +264,7 @@ _HANDLERS: Final[Mapping[type, Callable[[ProxyEngine, Any], None]]] = {
     SnapshotKept: ProxyEngine._host_answered,
     WorkLost: ProxyEngine._work_lost,
     SettingsChanged: ProxyEngine._settings_changed,
+    AccessChanged: ProxyEngine._access_changed,
     TimePassed: ProxyEngine._time_passed,
     ShutdownStarted: ProxyEngine._shutdown_started,
 }

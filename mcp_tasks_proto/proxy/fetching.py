@@ -30,7 +30,7 @@ __all__ = ["Fetching", "seen_of", "target_of"]
 
 def target_of(binding: Binding) -> Target:
     """Return where a task is: never another upstream (PRX.7)."""
-    return Target(binding.upstream, binding.authorization)
+    return Target(binding.upstream, binding.authorization, binding.identity)
 
 
 @define(eq=False)

@@ -29,6 +29,7 @@ from mcp_tasks_proto.proxy.settings import Access, ProxySettings
 from mcp_tasks_proto.proxy.snapshots import Snapshot
 
 __all__ = [
+    "AccessChanged",
     "MessageAdmitted",
     "ProxyInput",
     "RandomDrawn",
@@ -108,9 +109,26 @@ class SnapshotKept:
 
 @frozen
 class SettingsChanged:
-    """The configuration is another one now. Streams stay open, as far as it allows them."""
+    """The configuration is another one now. Streams stay open, as far as it allows them.
+
+    What callers on open exchanges may do is told by an ``AccessChanged`` for each of them, after it.
+    """
 
     settings: ProxySettings
+
+
+@frozen(kw_only=True)
+class AccessChanged:
+    """Whoever waits on an exchange was authenticated anew (PRX.7). Harmless where it is not open any more.
+
+    Where that fails, or finds another principal, a listen stream ends. Another request was let in, and is
+    answered; what it has led to is checked anew with each use.
+    """
+
+    exchange: Hashable
+    principal: str | None
+    access: Access | None
+    """``None``: the caller is not let in any more."""
 
 
 ProxyInput = (
@@ -130,6 +148,7 @@ ProxyInput = (
     | SnapshotKept
     | WorkLost
     | SettingsChanged
+    | AccessChanged
     | TimePassed
     | ShutdownStarted
 )

@@ -183,11 +183,16 @@ class Listeners:
             for upstream in settings.upstreams:
                 authorization = access.authorization(upstream.name)
                 if authorization is not None:
-                    by_target.setdefault(Target(upstream.name, authorization), {})
+                    by_target.setdefault(Target(upstream.name, authorization, upstream.identity), {})
+        has_source = {source.target for source in stream.sources}
         for target, tasks in by_target.items():
-            known = settings.upstream(target.upstream)
-            if known is not None and known.listen:
+            if target not in has_source and self._pushes(target):
                 self._open_source(stream, _Source(target=target, tasks=tasks))
+
+    def _pushes(self, target: Target) -> bool:
+        """Whether this server is configured, and is asked to push."""
+        known = self.desk.shared.settings.upstream(target.upstream)
+        return known is not None and known.identity == target.identity and known.listen
 
     def _open_source(self, stream: _CallerStream, source: _Source) -> None:
         wanted: dict[str, Any] = {"taskIds": list(source.tasks)} if source.tasks else {}
@@ -235,9 +240,14 @@ class Listeners:
                 listened.source = source
 
     def _source_ended(self, stream: _CallerStream, source: _Source, _: Answer) -> None:
-        """An upstream's stream is gone, and with it what it may not have brought: its tasks are polled."""
+        """An upstream's stream is gone."""
         source.request = None
+        self._drop_source(stream, source)
+
+    def _drop_source(self, stream: _CallerStream, source: _Source) -> None:
+        """Do without an upstream's stream, and what it may not have brought: its tasks are polled."""
         stream.sources.remove(source)
+        self.desk.upstreams.stop(source.request)
         for listened in list(source.tasks.values()):
             if listened.source is source:
                 listened.source = None
@@ -339,40 +349,77 @@ class Listeners:
         for source in stream.sources:
             self.desk.upstreams.stop(source.request)
 
+    # -- while it is open ------------------------------------------------------------------------------------
+
     def settings_changed(self) -> None:
-        """Other settings are in force: what they no longer allow is not heard of any more (PRX.7)."""
+        """Other settings are in force."""
         for stream in self._streams.values():
-            for listened in list(stream.tasks.values()):
-                denial = check_binding(
-                    listened.binding,
-                    principal=stream.exchange.principal,
-                    access=stream.exchange.access,
-                    settings=self.desk.shared.settings,
-                    purpose=Purpose.READ,
-                )
-                if denial is not None:
-                    self._forget(listened)
-            if stream.acknowledged and stream.tools_list_changed:
-                self._put_tools_changed(stream)
+            self._recheck(stream)
+
+    def access_changed(self, exchange: Exchange) -> None:
+        """A caller may do other things than before; harmless for one who does not listen."""
+        stream = self._streams.get(exchange.key)
+        if stream is not None:
+            self._recheck(stream)
+
+    def withdraw(self, exchange: Exchange) -> None:
+        """Whoever listens is not let in any more; harmless for one who does not listen."""
+        stream = self._streams.get(exchange.key)
+        if stream is not None:
+            self._end(stream, WITHDRAWN)
+
+    def _recheck(self, stream: _CallerStream) -> None:
+        """Bring no more news of what is not allowed now, and have it from where it comes from now (PRX.7)."""
+        for handle, task in list(stream.found.items()):
+            if self._is_denied(stream, task.binding):
+                del stream.found[handle]
+        for listened in list(stream.tasks.values()):
+            if self._is_denied(stream, listened.binding):
+                self._forget(listened)
+        for source in list(stream.sources):
+            authorization = stream.exchange.access.authorization(source.target.upstream)
+            if authorization != source.target.authorization or not self._pushes(source.target):
+                self._drop_source(stream, source)
+        if stream.acknowledged and stream.tools_list_changed:
+            self._open_sources(stream)
+            self._put_tools_changed(stream)
+
+    def _is_denied(self, stream: _CallerStream, binding: Binding) -> bool:
+        denial = check_binding(
+            binding,
+            principal=stream.exchange.principal,
+            access=stream.exchange.access,
+            settings=self.desk.shared.settings,
+            purpose=Purpose.READ,
+        )
+        return denial is not None
 
     def shut_down(self) -> None:
-        """End every stream gracefully (SUB.4)."""
+        """End every stream gracefully."""
         for stream in list(self._streams.values()):
-            self._close(stream)
-            exchange, callers = stream.exchange, self.desk.callers
-            body = {"_meta": {SUBSCRIPTION_ID: exchange.request.id}}
-            if not stream.acknowledged:
-                callers.fail(exchange, SHUTTING_DOWN)
-            elif exchange.connection is None:
-                callers.reply(exchange, body)
-            else:
-                # On a channel that does not close with the stream the core wants a notification as well; the
-                # result comes first, or clients take the stream for lost.
-                out = self.desk.shared.out
-                out.extend(stream.outbox.flush())
-                out.append(Send(exchange.key, callers.result(exchange, body)))
-                cancelled = {"requestId": exchange.request.id}
-                callers.finish(exchange, notification_message("notifications/cancelled", cancelled), 200)
+            self._end(stream, SHUTTING_DOWN)
+
+    def _end(self, stream: _CallerStream, why: ErrorObject) -> None:
+        """End a stream gracefully (SUB.4); one that was not acknowledged has no such end, and is told why."""
+        self._close(stream)
+        exchange, callers = stream.exchange, self.desk.callers
+        body = {"_meta": {SUBSCRIPTION_ID: exchange.request.id}}
+        if not stream.acknowledged:
+            callers.fail(exchange, why)
+        elif exchange.connection is None:
+            callers.reply(exchange, body)
+        else:
+            # On a channel that does not close with the stream the core wants a notification as well; the
+            # result comes first, or clients take the stream for lost.
+            out = self.desk.shared.out
+            out.extend(stream.outbox.flush())
+            out.append(Send(exchange.key, callers.result(exchange, body)))
+            cancelled = {"requestId": exchange.request.id}
+            callers.finish(exchange, notification_message("notifications/cancelled", cancelled), 200)
+
+
+WITHDRAWN: Final = invalid_request("not authorized")
+"""For a stream whose caller is not let in any more."""
 
 
 _PASSING: Final = tuple(trouble(one) for one in (Trouble.UNAVAILABLE, Trouble.STORE, Trouble.INVALID))

@@ -13,6 +13,7 @@ from typing import Any, Final
 from attrs import field, frozen, validators
 
 from mcp_tasks_proto.history import Retention
+from mcp_tasks_proto.proxy.patterns import matches
 from mcp_tasks_proto.request_state import Sealer
 from mcp_tasks_proto.vocabulary import MODERN_VERSION, TASKS_EXTENSION
 
@@ -143,7 +144,8 @@ class Upstream:
 
 @frozen(kw_only=True)
 class ToolProfile:
-    """What the callers of a project may use. Names are those that callers see; ``None``: all of them."""
+    """What the callers of a project may use. Names are those that callers see, and a ``*`` in one stands for
+    any characters, or none; ``None``: all of them."""
 
     tools: frozenset[str] | None = None
     """Tools that may be called."""
@@ -152,11 +154,15 @@ class ToolProfile:
 
     def allows(self, tool: str) -> bool:
         """Whether the tool may be called."""
-        return self.tools is None or tool in self.tools
+        return _includes(self.tools, tool)
 
     def allows_tasks(self, tool: str) -> bool:
         """Whether a call of it may become a task."""
-        return self.task_tools is None or tool in self.task_tools
+        return _includes(self.task_tools, tool)
+
+
+def _includes(names: frozenset[str] | None, tool: str) -> bool:
+    return names is None or tool in names or matches(names, tool)
 
 
 @frozen(kw_only=True)

@@ -48,6 +48,8 @@ class Target:
 
     upstream: str
     authorization: str
+    identity: str
+    """That of the server which is meant: under its name there may be another one by now (PRX.7)."""
 
 
 @frozen(kw_only=True)
@@ -106,12 +108,15 @@ class UpstreamRequests:
         streams: bool = False,
         task_path: bool = False,
     ) -> int | None:
-        """Send a request; return its name, or ``None`` where there is no room for it, which ``then`` is told.
+        """Send a request; return its name, or ``None`` where it cannot be sent, which ``then`` is told.
 
         The proxy speaks for itself: its own version, name and ``capabilities`` go up, beside what passes of
-        the caller's ``meta`` (PRX.1).
+        the caller's ``meta`` (PRX.1). Where the server that is meant is not configured any more, nothing goes
+        to another one in its place (PRX.7).
         """
-        if len(self._in_flight) >= self.shared.limits.upstream_requests:
+        known = self.shared.settings.upstream(target.upstream)
+        gone = known is None or known.identity != target.identity
+        if gone or len(self._in_flight) >= self.shared.limits.upstream_requests:
             then(Answer(trouble=Trouble.UNAVAILABLE, sent=False, final=True))
             return None
         name = self._newest = self._newest + 1

@@ -57,6 +57,11 @@ class Call:
         requests = {} if self.round is None else self.round.requests
         return {key: request for key, request in requests.items() if key not in self.answers}
 
+    @property
+    def view(self) -> TaskView | None:
+        """The newest view of the task it became, if it did and there is one."""
+        return None if self.watch is None else self.watch.view
+
 
 @define(eq=False, kw_only=True)
 class Watch:

@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import define, field
 
+from mcp_tasks_proto.errors import ErrorCode, ErrorObject
 from mcp_tasks_proto.requester.calls import Sent, SentCall, SentListen
 from mcp_tasks_proto.requester.effects import RequesterEffect, SendRequest, StopRequest
 from mcp_tasks_proto.requester.settings import RequesterSettings
@@ -121,3 +122,9 @@ class Requests:
                 self._version = version
                 return version
         return None
+
+    def adopt_offered(self, error: ErrorObject) -> str | None:
+        """Speak the best version that an error says the server knows; return it, if there is one (NEG.2)."""
+        if error.code != ErrorCode.UNSUPPORTED_PROTOCOL_VERSION or not isinstance(error.data, dict):
+            return None
+        return self.adopt_version(error.data.get("supported"))

@@ -464,20 +464,24 @@ def texts(result: Mapping[str, Any]) -> list[str]:
 
 WITHIN = {
     "Admission",
+    "Calls",
     "DualEraServer",
+    "Exchanges",
+    "Feeder",
     "Inner",
     "Registry",
     "ServerEngine",
     "Streams",
     "Tasks",
     "Waiting",
+    "Workers",
 }
 """What a driver is made of, and may hold something itself."""
 
 
 def leftovers(driver: Driver) -> dict[str, Any]:
     """Every collection of the driver, its engine and its door that still holds something."""
-    fixed = {"_tools", "_handlers", "_actions", "_by_name", "_info", "tools"}
+    fixed = {"_tools", "_handlers", "_actions", "_info", "methods", "tools"}
     found: dict[str, Any] = {}
     pending: list[Any] = [driver]
     while pending:

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
@@ -114,17 +114,21 @@ class Served:
         self.port: int = address.port
         self.path = address.path
 
-    def send(self, method: str, params: dict[str, Any]) -> HTTPConnection:
+    def send(
+        self, method: str, params: dict[str, Any], more_headers: Mapping[str, str] = {}
+    ) -> HTTPConnection:
         """Send a request, on a connection of its own."""
         connection = HTTPConnection(self.host, self.port, timeout=PATIENCE_S)
         message = request(method, params)
         headers = dict(request_headers(method, message["params"], MODERN_VERSION))
-        connection.request("POST", self.path, json.dumps(message), headers)
+        connection.request("POST", self.path, json.dumps(message), {**headers, **more_headers})
         return connection
 
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    def ask(
+        self, method: str, params: dict[str, Any], more_headers: Mapping[str, str] = {}
+    ) -> dict[str, Any]:
         """Send a request and return the answer."""
-        with closing(self.send(method, params)) as connection:
+        with closing(self.send(method, params, more_headers)) as connection:
             answer: dict[str, Any] = json.loads(connection.getresponse().read())
         return answer
 

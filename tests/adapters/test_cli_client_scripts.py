@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import pytest
 from mcp_tasks_adapters.cli.client.exit_codes import MEANINGS, ExitCode
+from mcp_tasks_adapters.client import save_reference
 
 from tests.adapters.cli_client_harness import FARM, MCP_TASKS, PATIENCE_S, run, running, serving
 
@@ -169,6 +170,27 @@ def test_what_cannot_be_used_is_said(words: list[str], said: str) -> None:
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert said in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_a_task_of_one_era_is_not_resumed_in_the_other(tmp_path: Path) -> None:
+    """It would be polled without end."""
+    job = tmp_path / "job.json"
+    reference = {
+        "schema": 1,
+        "endpoint": "http://127.0.0.1:1/mcp",
+        "taskId": "t",
+        "tool": "say",
+        "capabilities": {},
+        "createdMs": 0,
+        "ttlMs": None,
+        "pollIntervalMs": None,
+        "keys": {},
+        "era": "legacy",
+    }
+    save_reference(job, reference)
+    ran = run("resume", str(job), "--era", "modern")
+    assert ran.code == ExitCode.USAGE
+    assert "is one of 2025-11-25: leave out --era modern" in ran.err
 
 
 @pytest.mark.parametrize("command", EVERY_COMMAND)

@@ -305,9 +305,11 @@ def test_every_code_is_explained() -> None:
     assert len({code for _, code, _ in OUTCOMES}) == len(OUTCOMES)
 
 
-def screen() -> tuple[PeopleScreen, io.StringIO, io.StringIO]:
+def screen(*, modern_only: bool = False) -> tuple[PeopleScreen, io.StringIO, io.StringIO]:
     (out, stdout), (err, stderr) = plain_console(), plain_console()
-    people = PeopleScreen(every_view=False, several=False, stop=StopSignal(), out=out, err=err)
+    people = PeopleScreen(
+        every_view=False, several=False, modern_only=modern_only, stop=StopSignal(), out=out, err=err
+    )
     return people, stdout, stderr
 
 
@@ -332,6 +334,17 @@ def test_says_what_to_do_about_a_status(status: int, hint: str | None) -> None:
     people.outcome(watched, lost, ExitCode.LOST, Remains())
     assert stderr.getvalue().count("\n") == (2 if hint is None else 4)
     assert hint is None or stderr.getvalue().count(hint) == 2
+
+
+@pytest.mark.parametrize(("code", "status"), [(-32022, None), (None, 400), (-32000, 400)])
+@pytest.mark.parametrize("modern_only", [True, False])
+def test_says_what_may_be_wrong_with_the_era_that_was_asked_for(
+    code: int | None, status: int | None, modern_only: bool
+) -> None:
+    people, _, stderr = screen(modern_only=modern_only)
+    failed = Failed(code=code, message="no", fault=Fault.CALLER, http_status=status)
+    people.outcome(Watched(name="say", since_ms=NOW_MS), failed, ExitCode.FAILED, Remains())
+    assert ("without it the server is asked" in stderr.getvalue()) is modern_only
 
 
 def test_what_is_logged_again_and_again_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:

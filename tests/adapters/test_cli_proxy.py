@@ -6,22 +6,25 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from hashlib import sha256
 from http.client import HTTPConnection
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
 import pytest
-from mcp_tasks_adapters.cli.proxy import choose_proxy_store, make_proxy
+from click.testing import CliRunner
+from mcp_tasks_adapters.cli.commands import mcp_tasks
+from mcp_tasks_adapters.cli.proxy import choose_proxy_store, make_config
 from mcp_tasks_adapters.cli.serve import ServeError
-from mcp_tasks_adapters.proxy import HttpUpstream, MemoryProxyStore, SqliteProxyStore
+from mcp_tasks_adapters.proxy import HttpUpstream, MemoryProxyStore, SqliteProxyStore, StdioUpstream
 from mcp_tasks_adapters.storing import StoreError
 
 from mcp_tasks_proto.vocabulary import MODERN_VERSION
 from mcp_tasks_proto.wire.http import request_headers
-from tests.adapters.test_cli import MCP_TASKS, PATIENCE_S, Served, request
+from tests.adapters.test_cli import MCP_TASKS, PATIENCE_S, Served, events, request
 
 both_loops = pytest.mark.parametrize("loop", ["trio", "asyncio"])
 
@@ -72,11 +75,6 @@ def until(served: Served, task_id: str, status: str) -> dict[str, Any]:
     raise AssertionError(f"it is {view['status']}")
 
 
-def said_by(*command: str) -> tuple[int, str]:
-    ended = subprocess.run([*MCP_TASKS, *command], capture_output=True, text=True, timeout=PATIENCE_S)
-    return ended.returncode, ended.stderr
-
-
 @both_loops
 def test_prx6_a_proxy_is_killed_and_its_handles_go_on(loop: str, farm: Served, tmp_path: Path) -> None:
     (tmp_path / "key").write_text(KEY)
@@ -121,7 +119,15 @@ def test_prx15_tools_of_several_upstreams_have_their_names(farm: Served) -> None
 @pytest.mark.parametrize(
     ("command", "complaint"),
     [
-        ([], "Missing option '--upstream'"),
+        ([], "give a CONFIG, --upstream or --upstream-stdio"),
+        (["none.toml", "--input", "form"], "--input is for a proxy without a file"),
+        (["none.toml", "--upstream-stdio", "x"], "--upstream-stdio is for a proxy without a file"),
+        (["none.toml"], "none.toml: cannot be read: No such file"),
+        (["--upstream", "http://a.example/", "--json"], "--json goes with --check"),
+        (["--upstream-stdio", "a=x", "--upstream-stdio", "x y"], "needs a name: --upstream-stdio 'NAME=x y'"),
+        (["--upstream-stdio", "a__b=x"], "an upstream's name"),
+        (["--upstream-stdio", "a= "], "there is no command"),
+        (["--upstream-stdio", "'"], "No closing quotation"),
         (["--upstream", "http://a.example/", "--upstream", "b=http://b.example/"], "each needs a name"),
         (["--upstream", "ftp://a.example/"], "an endpoint is an http:// or https:// URL"),
         (["--upstream", "a__b=http://a.example/"], "an upstream's name"),
@@ -131,21 +137,33 @@ def test_prx15_tools_of_several_upstreams_have_their_names(farm: Served) -> None
     ],
 )
 def test_a_mistake_on_the_command_line_is_named(command: list[str], complaint: str) -> None:
-    code, said = said_by("proxy", *command)
-    assert code != 0
-    assert complaint in said
+    ended = CliRunner().invoke(mcp_tasks, ["proxy", *command])
+    assert ended.exit_code != 0
+    assert complaint in ended.output
 
 
 @pytest.mark.parametrize("name", ["upstream", "a"])
 def test_an_address_may_have_an_equals_sign(name: str) -> None:
     url = "http://a.example/mcp?tenant=1"
-    upstream = make_proxy([url if name == "upstream" else f"{name}={url}"], None).upstreams[name]
+    (upstream,) = make_config([url if name == "upstream" else f"{name}={url}"]).upstreams
     assert upstream == HttpUpstream(name=name, url=url)
+
+
+def test_sec2_a_server_that_is_started_does_not_hear_of_the_stores_keys(monkeypatch: Any) -> None:
+    monkeypatch.setenv("MCP_TASKS_STORE_KEYS", KEY)
+    monkeypatch.setenv("OTHER", "1")
+    config = make_config(["farm=http://a.example/"], stdio=["old=python 'a server.py' X=1"])
+    _, upstream = config.upstreams
+    assert isinstance(upstream, StdioUpstream)
+    assert (upstream.name, upstream.command) == ("old", ("python", "a server.py", "X=1"))
+    assert upstream.env is not None
+    assert upstream.env["OTHER"] == "1"
+    assert "MCP_TASKS_STORE_KEYS" not in upstream.env
 
 
 def test_prx15_names_are_checked_before_anything_is_served() -> None:
     with pytest.raises(ServeError, match=r"--upstream =http://a\.example/: an upstream's name"):
-        make_proxy(["=http://a.example/"], None)
+        make_config(["=http://a.example/"])
 
 
 def test_sec2_a_file_takes_a_key(tmp_path: Path) -> None:
@@ -157,3 +175,101 @@ def test_sec2_a_file_takes_a_key(tmp_path: Path) -> None:
     assert isinstance(chosen.store, MemoryProxyStore)
     assert isinstance(default.store, MemoryProxyStore)
     assert (chosen.notice, default.notice) == (None, "keeping handles in memory only; see --store")
+
+
+# -- a configuration that changes ----------------------------------------------------------------------------
+
+ALICE = {"Authorization": f"Bearer {TOKEN}"}
+BOB = {"Authorization": "Bearer a-token-of-bobs-012345"}
+
+
+def written(farm: Served, *, name: str = "studio", bob: bool = True, **more: str) -> str:
+    """Write a configuration with one upstream, for Alice and perhaps Bob."""
+    digest = sha256(TOKEN.encode()).hexdigest()
+    lines = [
+        f'name = "{name}"',
+        *(f"{table} {rows}" for table, rows in more.items()),
+        f'[upstreams.farm]\nurl = "{farm.url}"',
+        f'[members.alice]\ntokens = [ {{ sha256 = "{digest}" }} ]',
+    ]
+    if bob:
+        lines.append('[members.bob]\ntokens = [ { variable = "BOBS_TOKEN" } ]')
+    return "\n".join(lines)
+
+
+@both_loops
+def test_prx2_sighup_changes_the_configuration_and_drops_no_stream(
+    loop: str, farm: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOBS_TOKEN", "a-token-of-bobs-012345")
+    path = tmp_path / "proxy.toml"
+    path.write_text(written(farm), encoding="utf-8")
+    with running("proxy", str(path), "--loop", loop, "--store", "memory:") as proxy, ExitStack() as stack:
+        assert proxy.process.stderr is not None
+
+        def hang_up(*said: str) -> None:
+            proxy.process.send_signal(signal.SIGHUP)
+            for line in said:
+                assert proxy.process.stderr is not None
+                assert proxy.process.stderr.readline() == f"{line}\n"
+
+        def name(headers: Mapping[str, str]) -> str:
+            meta = proxy.ask("server/discover", {}, headers)["result"]["_meta"]
+            return str(meta["io.modelcontextprotocol/serverInfo"]["name"])
+
+        def listening(headers: Mapping[str, str], **wanted: Any) -> Iterator[dict[str, Any]]:
+            params = {"notifications": {"toolsListChanged": True, **wanted}}
+            connection = stack.enter_context(closing(proxy.send("subscriptions/listen", params, headers)))
+            stream = events(connection.getresponse())
+            assert next(stream)["method"] == "notifications/subscriptions/acknowledged"
+            return stream
+
+        call = {"name": "publish", "arguments": {}}
+        task_id = proxy.ask("tools/call", call, ALICE)["result"]["taskId"]
+        alices, bobs = listening(ALICE, taskIds=[task_id]), listening(BOB)
+        assert name(BOB) == "studio"
+
+        # A wrong file changes nothing.
+        path.write_text(written(farm, title='"x"'), encoding="utf-8")
+        hang_up(
+            "the configuration cannot be used.",
+            f"{path}:2: this is not TOML: Expected '=' after a key in a key/value pair",
+            "the configuration before stays in force",
+        )
+        assert name(BOB) == "studio"
+
+        # Another one is in force at once: Bob is not let in any more, and Alice's stream goes on.
+        path.write_text(
+            written(farm, name="atelier", bob=False, **{"[listen]": "\nport = 1"}), encoding="utf-8"
+        )
+        hang_up(
+            "the configuration is reloaded",
+            "what has changed in [listen] takes a restart, and is not in force",
+        )
+        *_, last = bobs
+        assert last["result"]["resultType"] == "complete"
+        assert name(ALICE) == "atelier"
+        assert "not authorized" in proxy.ask("server/discover", {}, BOB)["error"]["message"]
+        while (seen := next(alices)).get("params", {}).get("status") != "input_required":
+            pass
+        answers = {key: {"action": "accept", "content": {}} for key in seen["params"]["inputRequests"]}
+        assert "result" in proxy.ask("tasks/update", {"taskId": task_id, "inputResponses": answers}, ALICE)
+        while (seen := next(alices)).get("params", {}).get("status") != "completed":
+            pass
+        assert seen["params"]["taskId"] == task_id
+        assert proxy.end(signal.SIGTERM) == (0, "")
+        *_, last = alices
+        assert last["result"]["resultType"] == "complete"
+
+
+def test_what_the_command_line_says_goes_before_the_file(farm: Served, tmp_path: Path) -> None:
+    path = tmp_path / "proxy.toml"
+    path.write_text(f'[listen]\npath = "/other"\nport = 1\n[upstreams.farm]\nurl = "{farm.url}"\n')
+    with running("proxy", str(path), "--port", "0", "--store", "memory:") as proxy:
+        assert proxy.path == "/other"
+        listed = proxy.ask("tools/list", {})["result"]["tools"]
+        assert [tool["name"] for tool in listed] == ["publish"]
+        proxy.process.send_signal(signal.SIGHUP)
+        assert proxy.process.stderr is not None
+        assert proxy.process.stderr.readline() == "the configuration is reloaded\n"
+        assert proxy.end(signal.SIGTERM) == (0, "")

@@ -46,15 +46,12 @@ class BrokenEngine:
     def handle(self, fact: Any, *, now: int) -> Any:
         raise LookupError("a bug")
 
-    def next_poll(self, call: Any) -> None:
-        return None
-
 
 def test_an_error_of_the_engine_ends_every_call(loop: str) -> None:
     async def scenario(on: Any, farm: Farm, url: str) -> None:
         async with on.connect(url, requester_limits=QUICK) as client:
             call = await client.call_tool("work")
-            client._driver._engine = BrokenEngine()
+            client._driver._feeder.engine = BrokenEngine()
             call.abandon()
             assert isinstance(await call.settle(), ObservationLost)
             with pytest.raises(NoResultError, match="within this client"):

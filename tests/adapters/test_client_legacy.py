@@ -232,6 +232,7 @@ def test_a_modern_client_of_a_legacy_server_fails_and_says_why(loop: str) -> Non
             assert client.era == "modern"
             failed = await (await client.call_tool("greet")).settle(PATIENCE_S)
             assert isinstance(failed, Failed)
+            assert failed.message.startswith("the server does not speak 2026-07-28")
 
     run(loop, scenario)
 

@@ -35,6 +35,7 @@ class Recorder:
     """Stands where the driver does, remembers what it is told, and answers when the test says so."""
 
     asks_who_calls = True
+    pages = None
 
     on_receive: Callable[[Channel], None] = lambda channel: None
     received: list[tuple[Any, RequestFacts, HttpHead]] = field(factory=list)

@@ -239,7 +239,7 @@ async def test_ttl2_a_task_that_cannot_be_kept_leaves_nothing(world: World) -> N
         refused = await client.ask("tools/call", {"name": "tool", "task": {}})
     assert refused.error["data"] == {"reason": "store_unavailable"}
     assert said == []
-    assert "Driver._calls" not in leftovers(world.driver)
+    assert "Calls._calls" not in leftovers(world.driver)
 
 
 @on_trio
@@ -321,7 +321,7 @@ async def test_what_the_engine_cannot_take_is_answered(world: World) -> None:
         def handle(self, *_: Any, **__: Any) -> Any:
             raise RuntimeError("on fire")
 
-    world.driver._engine = Broken()  # type: ignore[assignment]
+    world.driver._feeder.engine = Broken()
     with logged() as lines:
         assert (await client.empty("DELETE")).error["code"] == -32603
     assert lines[0].startswith("the engine did not take SessionEnded: RuntimeError")

@@ -259,7 +259,8 @@ class Faulty:
 
 
 def break_engine(world: World, fault: type) -> None:
-    world.driver._engine = Faulty(world.driver._engine, fault)  # type: ignore[assignment]
+    feeder = world.driver._feeder
+    feeder.engine = Faulty(feeder.engine, fault)
 
 
 @on_both_loops

@@ -466,8 +466,7 @@ async def test_a_tool_that_is_withdrawn_meanwhile_cannot_be_resumed(world: World
     await world.settle()
     load, answer = store.held.pop()
     store.shared.memory.submit(load, answer)
-    server.watch_tools(store.let_go)  # the save is answered before the engine hears of it
-    away.driver._tools.clear()
+    server.remove_tool("lasting")  # the engine has decided to resume it, and waits for the save
     store.let_go()
     await world.settle()
     view = await away.get(task_id)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import textwrap
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from attrs import evolve
-from mcp_tasks_adapters import RequestFacts, Unauthorized
+from mcp_tasks_adapters import RequestFacts, Unauthorized, asyncio_h11, trio_h11
 from mcp_tasks_adapters.client import Completed, Failed, NoResultError
 from mcp_tasks_adapters.proxy import (
     AesGcm,
@@ -491,6 +493,31 @@ def test_who_still_waits_when_the_proxy_ends_is_told(loop: str) -> None:
 
 
 # -- what upstreams do wrong ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", ["GET", "DELETE"])
+def test_leg2_a_proxy_has_no_sessions(verb: str) -> None:
+    async def go(on: Any) -> None:
+        async with proxying(on, before("http://127.0.0.1:9/mcp")) as url:
+            place = urlsplit(url)
+            reader, writer = await asyncio.open_connection(place.hostname, place.port)
+            head = f"{verb} {place.path} HTTP/1.1\r\nHost: {place.netloc}\r\nMcp-Session-Id: x\r\n\r\n"
+            writer.write(head.encode())
+            assert (await reader.readline()).split()[1] == b"405"
+            writer.close()
+            await writer.wait_closed()
+
+    run("asyncio", go)
+
+
+@on_loops
+def test_an_option_that_a_proxy_has_not_is_refused(loop: str) -> None:
+    async def go(on: Any) -> None:
+        serve_proxy = (trio_h11 if loop == "trio" else asyncio_h11).serve_proxy
+        with pytest.raises(TypeError, match="allowed_host="):
+            await serve_proxy(before("http://127.0.0.1:9/mcp"), allowed_host=["example.com"])
+
+    run(loop, go)
 
 
 @on_loops

@@ -77,6 +77,9 @@ class LegacyHost(RequesterHost):
             again = isinstance(effect, SendLegacy) and bool(effect.session or effect.last_event_id)
             assert effect.request not in self.in_flight, f"a request that is not in flight: {effect}"
             assert again or effect.request not in self._shared, f"a number of its own: {effect}"
+            if isinstance(effect, SendLegacy):
+                first = named(effect) in ("initialize", "response")
+                assert first or effect.version is not None, f"in a session: {effect}"
             self._shared.add(effect.request)
             self.effects.append(effect)  # type: ignore[arg-type]
             self.in_flight[effect.request] = effect  # type: ignore[assignment]
@@ -178,7 +181,12 @@ def named(sent: Any) -> str:
 
 
 def make_dual(
-    *, era: Any = None, http: bool = True, limits: RequesterLimits | None = None, **settings: Any
+    *,
+    era: Any = None,
+    http: bool = True,
+    modern_only: bool = False,
+    limits: RequesterLimits | None = None,
+    **settings: Any,
 ) -> LegacyHost:
     """Return a host of an engine that has sent nothing yet."""
     chosen = {
@@ -192,6 +200,7 @@ def make_dual(
         settings=RequesterSettings(name="test", version="1", limits=limits or RequesterLimits(), **chosen),
         http=http,
         era=era,
+        modern_only=modern_only,
     )
     return LegacyHost(engine=engine, now=START)
 

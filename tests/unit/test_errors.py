@@ -58,17 +58,17 @@ TASKS: Final[Mapping[str, Any]] = {"extensions": {"io.modelcontextprotocol/tasks
             400,
             {
                 "code": -32021,
-                "message": "Missing required client capability",
+                "message": "Missing required client capability: io.modelcontextprotocol/tasks",
                 "data": {"requiredCapabilities": TASKS},
             },
         ),
         (
-            missing_capability({"elicitation": {"form": {}}}),
+            missing_capability({"elicitation": {"form": {}}, "roots": {}}),
             400,
             {
                 "code": -32021,
-                "message": "Missing required client capability",
-                "data": {"requiredCapabilities": {"elicitation": {"form": {}}}},
+                "message": "Missing required client capability: elicitation (form), roots",
+                "data": {"requiredCapabilities": {"elicitation": {"form": {}}, "roots": {}}},
             },
         ),
         (

@@ -230,4 +230,4 @@ def test_lim3_no_client_makes_it_raise_and_nothing_is_left(
     assert engine._waiting._by_task == {}
     assert engine._waiting._asked == set()
     assert engine._timers.next is None
-    assert engine._inner.engine._exchanges == {}
+    assert engine._inner.engine._exchanges.by_key == {}

@@ -220,4 +220,5 @@ def test_a_session_that_is_lost_takes_them_with_it() -> None:
     assert answer_to(host, "tasks/get")["code"] == -32602
     host.cancel(other)
     host.take_all()
+    host.answer_http("GET", 405)
     at_rest(host)

@@ -310,10 +310,24 @@ def test_a_call_that_waits_for_another_session_asks_nothing() -> None:
     host = legacy_host()
     host.call()
     host.answer_http("tools/call", 404)
-    host.ask_client("elicitation/create", elicitation(), message_id=1, on="GET")
+    assert host.waiting("GET") == []  # it went with its session
+    host.ask_client("elicitation/create", elicitation(), message_id=1)
     assert host.responses()[0]["error"]["code"] == -32603
     host.greet(session="s-2")
     assert len(host.waiting("tools/call")) == 1
+
+
+def test_req4_an_answer_goes_to_its_own_question_and_no_other_sessions() -> None:
+    host = legacy_host()
+    call = host.call()
+    host.ask_client("elicitation/create", elicitation(), message_id=1)
+    host.answer_http("tools/call", 404)
+    host.greet(session="s-2")
+    host.ask_client("elicitation/create", elicitation("Sure?"), message_id=1, on="tools/call")
+    host.answer(call, "elicitation", ACCEPTED)
+    assert host.responses() == []
+    host.answer(call, "elicitation.2", DECLINED)
+    assert [response["result"] for response in host.responses()] == [DECLINED]
 
 
 def test_several_calls_are_told_apart() -> None:

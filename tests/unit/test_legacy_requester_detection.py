@@ -19,7 +19,7 @@ from mcp_tasks_proto.requester import (
     RequesterLimits,
 )
 from tests.unit.legacy_requester_world import legacy_host, make_dual, outcome
-from tests.unit.requester_world import DONE, at_rest
+from tests.unit.requester_world import DONE, ENDPOINT, START, TASK, at_rest
 
 MODERN = {"resultType": "complete", "tools": []}
 DISCOVERED = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}}
@@ -358,6 +358,113 @@ def test_what_is_given_up_while_the_probe_is_out_is_not_sent() -> None:
     host, call = probing()
     host.cancel(call)
     host.reply("server/discover", DISCOVERED)
+    at_rest(host)
+
+
+# -- the modern era alone ------------------------------------------------------------------------------
+
+
+def insisting(**options: Any) -> tuple[Any, int]:
+    """Return a host of a client of the modern era alone, on stdio, that calls a tool, and that call."""
+    host = make_dual(modern_only=True, **{"http": False, **options})
+    return host, host.call()
+
+
+def test_on_stdio_a_client_of_the_modern_era_alone_asks_first_and_then_passes_all_on() -> None:
+    """NEG.2: as the compatibility matrix has it."""
+    host, call = insisting()
+    assert host.flight() == ["server/discover"]
+    host.reply("server/discover", DISCOVERED)
+    host.reply("tools/call", DONE)
+    assert outcome(host, call) == Completed(DONE)
+    host.call()
+    assert host.flight() == ["tools/call"]  # it is a property of the server, not of a request
+
+
+@pytest.mark.parametrize("code", [-32601, -32602, -32600, 0])
+def test_a_legacy_server_is_sent_nothing_that_it_might_carry_out_and_is_named(code: int) -> None:
+    host, call = insisting()
+    asked = host.ask("tasks/get", {"taskId": "x"})
+    host.refuse("server/discover", code, "what?")
+    for one in (call, asked):
+        failed = outcome(host, one)
+        assert (failed.code, failed.fault) == (-32022, Fault.CALLER)
+        assert failed.message == f"the server does not speak 2026-07-28: it answered with what? ({code})"
+    assert host.engine.era is None
+    at_rest(host)
+
+
+def test_a_server_that_names_its_versions_is_quoted() -> None:
+    host, call = insisting()
+    host.refuse("server/discover", -32022, "only 2025-11-25", data=OLD_ONLY)
+    failed = outcome(host, call)
+    assert (failed.code, failed.message, failed.data) == (-32022, "only 2025-11-25", OLD_ONLY)
+
+
+def test_what_the_modern_era_alone_wants_of_a_server_is_its_own_probe_where_that_is_discovery() -> None:
+    host = make_dual(http=False, modern_only=True)
+    wanted, call = host.ask("server/discover"), host.call()
+    assert host.flight() == ["server/discover"]
+    host.reply("server/discover", DISCOVERED)
+    assert host.flight() == ["tools/call"]
+    assert outcome(host, wanted) == Completed(DISCOVERED)
+    host.cancel(call)
+    at_rest(host)
+
+
+def test_a_discovery_that_is_no_modern_result_is_another_era_s() -> None:
+    host = make_dual(http=False, modern_only=True)
+    wanted = host.ask("server/discover")
+    host.reply("server/discover", {"tools": []})
+    assert outcome(host, wanted).message.endswith("it answered with an answer of another era")
+    at_rest(host)
+
+
+def test_a_silent_server_is_waited_for_as_long_as_for_any_answer() -> None:
+    """A slow start is no other era, and there is nothing else to try."""
+    host, call = insisting(limits=RequesterLimits(probe_timeout_ms=500, request_timeout_ms=2_000))
+    host.advance(1_999)
+    assert host.flight() == ["server/discover"]
+    host.advance(1)
+    failed = Failed(
+        code=None, message="the server did not answer server/discover in time", fault=Fault.NETWORK
+    )
+    assert outcome(host, call) == failed
+    host.call()
+    assert host.flight() == ["server/discover"]  # who wants more asks again
+
+
+def test_a_server_that_dies_of_it_may_have_died_of_anything() -> None:
+    host, call = insisting()
+    host.die()
+    host.fail("server/discover", "the server ended")
+    assert outcome(host, call) == Failed(code=None, message="the server ended", fault=Fault.NETWORK)
+    at_rest(host)
+
+
+def test_a_task_of_the_legacy_era_is_not_watched_without_end() -> None:
+    """REQ.3: whoever resumes it has to speak otherwise, and can then."""
+    reference = {"schema": 1, "endpoint": ENDPOINT, "taskId": TASK, "tool": "render", "capabilities": {}}
+    host = make_dual(http=False, modern_only=True)
+    call = host.resume(
+        {**reference, "createdMs": START, "ttlMs": None, "pollIntervalMs": None, "keys": {}, "era": "legacy"}
+    )
+    assert host.flight() == ["server/discover"]
+    host.refuse("server/discover", -32601)
+    lost = outcome(host, call)
+    assert isinstance(lost, ObservationLost)
+    assert "does not speak 2026-07-28" in lost.reason
+    at_rest(host)
+
+
+def test_over_http_the_first_answer_shows_that_no_session_is_worth_trying() -> None:
+    host, call = insisting(http=True)
+    host.answer_http("server/discover", 400)
+    assert outcome(host, call).code == -32022
+    call = host.ask("tools/list")
+    host.answer_http("tools/list", 400)
+    failed = outcome(host, call)
+    assert (failed.code, failed.http_status) == (-32022, 400)
     at_rest(host)
 
 

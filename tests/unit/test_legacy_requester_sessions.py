@@ -8,7 +8,9 @@ import pytest
 
 from mcp_tasks_proto.legacy.messages import SendLegacy, StreamOpened
 from mcp_tasks_proto.requester import (
+    Cancelled,
     Completed,
+    Expired,
     Failed,
     Fault,
     HttpReply,
@@ -21,6 +23,8 @@ from mcp_tasks_proto.requester import (
 )
 from tests.unit.legacy_requester_world import (
     CAPABILITIES,
+    LegacyHost,
+    elicitation,
     initialized,
     legacy_host,
     legacy_task,
@@ -28,8 +32,9 @@ from tests.unit.legacy_requester_world import (
     nested,
     outcome,
     server_of_tasks,
+    tools,
 )
-from tests.unit.requester_world import DONE, TASK, at_rest
+from tests.unit.requester_world import DONE, TASK, at_rest, task
 
 
 def test_leg2_the_session_and_the_version_are_in_every_message_after_the_greeting() -> None:
@@ -107,6 +112,35 @@ def test_a_greeting_that_is_answered_with_nothing(status: int | None, said: str)
     else:
         host.answer_http("initialize", status)
     assert said in outcome(host, call).message
+
+
+@pytest.mark.parametrize("status", [307, 401, 403, 404, 503])
+def test_an_http_status_in_place_of_a_session_is_told_as_one(status: int) -> None:
+    """So that whoever shows it can say what to do, as in the other era."""
+    host = make_dual(era="legacy")
+    calls = [host.call(), host.ask("tools/list")]
+    host.answer_http("initialize", status, retry_after_ms=5_000)
+    assert {outcome(host, call).http_status for call in calls} == {status}
+    at_rest(host)
+
+
+def test_who_is_to_name_itself_before_a_session_hears_so() -> None:
+    host = make_dual(era="legacy")
+    call = host.call()
+    host.refuse("initialize", -32600, "who are you?", http=HttpReply(status=401))
+    failed = outcome(host, call)
+    assert (failed.http_status, failed.message, failed.fault) == (401, "who are you?", Fault.CALLER)
+
+
+def test_req3_a_task_whose_session_is_denied_twice_is_not_polled_without_end() -> None:
+    host = make_dual()
+    call = host.resume(saved_reference())
+    host.answer_http("tasks/get", 404)  # the session is gone, and so are the credentials for another
+    host.answer_http("initialize", 401)
+    host.advance(60_000)
+    host.answer_http("initialize", 401)
+    lost = outcome(host, call)
+    assert (type(lost).__name__, lost.http_status) == ("ObservationLost", 401)
 
 
 def test_a_greeting_that_is_not_answered_in_time() -> None:
@@ -207,6 +241,82 @@ def test_over_http_no_connection_is_the_session() -> None:
     assert host.flight() == ["resources/list"]
 
 
+def lose_session(host: LegacyHost) -> None:
+    """Let a request find out that the session is gone."""
+    host.ask("resources/list")
+    host.answer_http("resources/list", 404)
+
+
+@pytest.mark.parametrize("how", ["opened", "late"])
+def test_a_call_whose_session_is_lost_while_it_waits_for_its_stream_begins_in_the_next(how: str) -> None:
+    host = server_of_tasks(limits=RequesterLimits(stream_wait_ms=100))
+    host.slow = True
+    call = host.call()
+    lose_session(host)
+    assert host.flight() == ["initialize"]
+    host.greet(session="s-2")
+    assert host.flight() == ["GET", "resources/list"]
+    if how == "opened":
+        host.give(StreamOpened(host.number_of("GET")))
+    else:
+        host.advance(100)
+    host.reply("tools/list", tools(render="optional"))
+    sent = host.legacy("tools/call")
+    assert (sent.session, (sent.message or {})["params"]["task"]) == ("s-2", {})
+    host.reply("tools/call", DONE)
+    assert isinstance(outcome(host, call), Completed)
+
+
+def test_what_is_asked_while_there_is_no_session_waits_for_the_next() -> None:
+    host = legacy_host(CAPABILITIES)
+    call = host.call()
+    lose_session(host)
+    host.reply("tools/list", tools(render="optional"))
+    assert host.all_sent("tools/call") == []
+    host.greet(session="s-2")
+    assert host.legacy("tools/call").session == "s-2"
+    host.reply("tools/call", DONE)
+    assert isinstance(outcome(host, call), Completed)
+
+
+def test_without_a_next_session_what_waits_for_it_fails() -> None:
+    host = legacy_host(CAPABILITIES)
+    call = host.call()
+    lose_session(host)
+    host.reply("tools/list", tools(render="optional"))
+    host.answer_http("initialize", 503)
+    assert "HTTP 503" in outcome(host, call).message
+    assert host.all_sent("tools/call") == []
+
+
+@pytest.mark.parametrize("opens", [True, False])
+@pytest.mark.parametrize("asked", [True, False])
+def test_req7_a_call_that_is_given_up_is_not_sent_in_the_next_session(opens: bool, asked: bool) -> None:
+    host = legacy_host()
+    call = host.call()
+    if asked:
+        host.ask_client("elicitation/create", elicitation(), message_id=1)
+    host.answer_http("tools/call", 404)
+    host.abandon(call)
+    if opens:
+        host.greet(session="s-2")
+    else:
+        host.answer_http("initialize", 503)
+    assert len(host.all_sent("tools/call")) == 1
+    assert isinstance(outcome(host, call), ObservationLost)
+
+
+def test_a_list_of_tools_that_is_asked_for_again_is_not_waited_for_without_end() -> None:
+    host = legacy_host(CAPABILITIES, limits=RequesterLimits(request_timeout_ms=1_000))
+    host.call()
+    host.answer_http("tools/list", 404)
+    host.greet(session="s-2")
+    assert len(host.waiting("tools/list")) == 1
+    host.advance(1_000)
+    assert host.waiting("tools/list") == []
+    assert len(host.waiting("tools/call")) == 1
+
+
 # -- requests are cancelled by a message ------------------------------------------------------------------
 
 
@@ -280,6 +390,37 @@ def test_a_stream_that_ends_is_opened_again_while_there_is_a_call() -> None:
     assert isinstance(outcome(host, call), Completed)
     host.call()
     assert len(host.waiting("GET")) == 1
+
+
+def test_a_stream_goes_with_its_session_and_the_next_has_one_for_what_is_under_way() -> None:
+    host = legacy_host()
+    host.call()
+    stream = host.number_of("GET")
+    lose_session(host)
+    assert StopRequest(stream) in host.effects
+    host.greet(session="s-2")
+    assert host.legacy("GET").session == "s-2"
+
+
+def test_no_stream_is_opened_where_no_session_is() -> None:
+    host = legacy_host()
+    host.call()
+    lose_session(host)
+    host.answer_http("initialize", 503)
+    assert host.waiting("GET") == []
+
+
+def test_a_404_to_a_stream_says_that_there_is_none() -> None:
+    """If it is the session that is gone, the next request finds that out."""
+    host = legacy_host()
+    host.slow = True
+    call = host.call()
+    host.answer_http("GET", 404)
+    assert host.legacy("tools/call").session == "s-1"
+    host.reply("tools/call", DONE)
+    assert isinstance(outcome(host, call), Completed)
+    host.call()
+    assert host.waiting("GET") == []
 
 
 @pytest.mark.parametrize("how", ["opened", "late", "refused"])
@@ -373,7 +514,7 @@ def test_req6_another_process_goes_on_in_the_same_session() -> None:
     poll = host.legacy("tasks/get")
     assert (poll.session, poll.message and poll.message["params"]) == ("s-1", {"taskId": TASK})
     host.reply("tasks/get", legacy_task("cancelled"))
-    assert type(outcome(host, call)).__name__ == "Cancelled"
+    assert isinstance(outcome(host, call), Cancelled)
 
 
 def test_req6_or_in_a_new_one_where_that_is_gone() -> None:
@@ -382,7 +523,38 @@ def test_req6_or_in_a_new_one_where_that_is_gone() -> None:
     host.answer_http("tasks/get", 404)
     host.greet(session="s-2")
     host.refuse("tasks/get", -32602)
+    assert isinstance(outcome(host, call), Expired)
+
+
+def test_req6_or_in_the_other_era_where_its_server_speaks_only_that_by_now() -> None:
+    """What an earlier process found out may be out of date (versioning: re-probe where it fails)."""
+    host = make_dual()
+    call = host.resume(saved_reference())
+    http = HttpReply(status=400)
+    host.refuse("tasks/get", -32602, "_meta is missing", http=http)  # that is not: the task is unknown
+    host.refuse("initialize", -32022, data={"supported": ["2026-07-28"]}, http=http)
+    assert host.engine.era == "modern"
+    host.advance(1_000)
+    host.reply("tasks/get", {"resultType": "complete", **task("cancelled")})
+    assert type(outcome(host, call)).__name__ == "Cancelled"
+    assert host.close() == []
+
+
+def test_req6_a_session_that_has_answered_is_not_given_up_for_a_400() -> None:
+    host = make_dual()
+    call = host.resume(saved_reference())
+    host.reply("tasks/get", legacy_task("working"), http=HttpReply(status=200))
+    host.advance(1_000)
+    host.refuse("tasks/get", -32602, http=HttpReply(status=400))
     assert type(outcome(host, call)).__name__ == "Expired"
+
+
+def test_an_era_that_was_asked_for_is_not_changed() -> None:
+    host = make_dual(era="legacy")
+    call = host.call()
+    host.refuse("initialize", -32022, data={"supported": ["2026-07-28"]}, http=HttpReply(status=400))
+    assert isinstance(outcome(host, call), Failed)
+    assert host.engine.era == "legacy"
 
 
 def test_req6_a_reference_of_stdio_has_no_session() -> None:
@@ -409,6 +581,15 @@ def test_a_reference_does_not_decide_while_the_era_is_being_found_out() -> None:
     assert host.flight() == ["tools/list"]
     host.reply("tools/list", {"resultType": "complete", "tools": []})
     assert host.engine.era == "modern"
+
+
+def test_a_modern_server_is_told_of_no_session() -> None:
+    host = make_dual()
+    host.ask("tools/list")
+    host.resume(saved_reference())
+    host.reply("tools/list", {"resultType": "complete", "tools": []})
+    host.close()
+    assert host.all_sent("DELETE") == []
 
 
 @pytest.mark.parametrize("reference", [None, {}, {"era": "legacy"}, {"endpoint": "https://other.example"}])

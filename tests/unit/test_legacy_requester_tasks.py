@@ -504,6 +504,21 @@ def test_questions_of_a_session_that_is_lost_may_be_asked_again() -> None:
     assert [response["id"] for response in host.responses()] == [1]
 
 
+def test_req4_an_answer_goes_to_its_own_question_and_no_other_sessions() -> None:
+    """A server counts anew in each session: the same id is another question there."""
+    host, call, key = asked()
+    host.ask("resources/list")
+    host.answer_http("resources/list", 404)
+    host.greet(session="s-2")
+    host.answer_http("tasks/result", 404)
+    other = related(elicitation("Sure?"))
+    host.ask_client("elicitation/create", other, message_id="q", on="tasks/result")
+    host.answer(call, key, ACCEPTED)
+    assert host.responses() == []
+    host.ask_client("elicitation/create", related(elicitation()), message_id="next", on="tasks/result")
+    assert [response["id"] for response in host.responses()] == ["next"]
+
+
 def test_a_result_that_came_before_the_poll_is_kept_for_it() -> None:
     host, call, key = asked()
     host.answer(call, key, ACCEPTED)

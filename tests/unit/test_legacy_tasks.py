@@ -16,12 +16,14 @@ from mcp_tasks_proto import (
     Limits,
     ListTasks,
     LoadFailed,
+    LocalProtocolError,
     RecordRemoved,
     RejectReport,
     RequestCancel,
     SaveFailed,
     ShutdownStarted,
     TaskEnded,
+    TasksListed,
     TtlChanged,
     WorkCompleted,
     WorkFailed,
@@ -340,7 +342,7 @@ def test_leg8_answers_reach_the_worker_once() -> None:
     before = len(client.host.effects)
     client.respond(question, ACCEPTED)
     client.respond(question, {"action": "decline"})
-    delivered = [one for one in client.host.effects[before:] if type(one).__name__ == "DeliverInput"]
+    delivered = [one for one in client.host.effects[before:] if isinstance(one, DeliverInput)]
     assert len(delivered) == 1
 
 
@@ -635,6 +637,30 @@ def test_leg7_a_store_that_cannot_list_is_an_error() -> None:
         host.give(LoadFailed(effect.token))
     assert ann.error(first)["data"] == {"reason": "store_unavailable"}
     assert ann.replies(second) == []
+
+
+def test_leg7_a_page_with_more_after_it_has_a_last_record() -> None:
+    host = make_dual()
+    ann = opened(host, principal="ann")
+    host.held = True
+    exchange = ann.request("tasks/list")
+    (listing,) = host.asked
+    with pytest.raises(LocalProtocolError, match="TasksListed"):
+        host.give(TasksListed(listing.token, (), more=True))
+    host.give(TasksListed(listing.token, (), more=False))
+    assert ann.result(exchange) == {"tasks": []}
+
+
+def test_sec1_what_a_store_lists_of_somebody_else_is_not_shown() -> None:
+    host = make_dual()
+    ids(host, 1)
+    working(host, OTHER, principal="bob")
+    ann = opened(host, principal="ann")
+    host.held = True
+    exchange = ann.request("tasks/list")
+    (listing,) = host.asked
+    host.give(TasksListed(listing.token, tuple(host.store.records.values()), more=False))
+    assert [task["taskId"] for task in ann.result(exchange)["tasks"]] == ["task-00-0123456789abcdefgh"]
 
 
 # -- both eras -----------------------------------------------------------------------------------------------

@@ -493,7 +493,7 @@ def test_neg10_input_that_the_client_cannot_give_is_not_asked() -> None:
     assert reply.http_status == 400
     assert error(host.reply_to(exchange)) == {
         "code": ErrorCode.MISSING_CLIENT_CAPABILITY,
-        "message": "Missing required client capability",
+        "message": "Missing required client capability: elicitation (form)",
         "data": {"requiredCapabilities": {"elicitation": {"form": {}}}},
     }
 

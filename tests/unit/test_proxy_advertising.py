@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_tasks_proto import TASKS_EXTENSION, ExchangeClosed
+from mcp_tasks_proto import MODERN_VERSION, TASKS_EXTENSION, ExchangeClosed
 from mcp_tasks_proto.proxy import Access, ProxyLimits, SettingsChanged, ToolProfile, Upstream
 from mcp_tasks_proto.testing import ProxyHost
 from tests.unit.proxy_world import discover, error, make_proxy, make_settings, methods, reason, result
@@ -169,10 +169,34 @@ def test_prx2_other_settings_drop_what_is_known() -> None:
     exchange = host.request("tools/list")
     assert methods(host).count("server/discover") == 2
     host.give(SettingsChanged(make_settings(FIRST, SECOND)))
-    discover(host)
-    assert names(host, exchange) == []
+    host.answer("server/discover", {"supportedVersions": [MODERN_VERSION], "capabilities": {"tools": {}}})
+    assert reason(host.reply_to(exchange)) == "upstream_unavailable"
     again = host.request("server/discover")
     host.give(SettingsChanged(make_settings(SECOND)))
-    discover(host, upstream="first")
+    host.fail("server/discover", upstream="first")
     discover(host, upstream="second")
     assert advertises(result(host.reply_to(again)))
+    assert methods(host).count("tools/list") == 2, "nothing more is asked of what is not configured (PRX.7)"
+
+
+def test_prx2_who_comes_after_a_change_does_not_wait_for_what_is_out_of_date() -> None:
+    host = make_proxy()
+    before = host.request("tools/list")
+    host.give(SettingsChanged(make_settings()))
+    after = host.request("tools/list")
+    assert methods(host).count("server/discover") == 2
+    for tool, exchange in (("old", before), ("new", after)):
+        discover(host, tool)
+        assert names(host, exchange) == [tool]
+    assert names(host, host.request("tools/list")) == ["new"]
+
+
+def test_lim3_other_settings_have_another_bound_of_discoveries() -> None:
+    host = make_proxy(FIRST, SECOND)
+    host.give(SettingsChanged(make_settings(FIRST, SECOND, limits=ProxyLimits(discoveries=1))))
+    for _ in range(2):
+        host.request("tools/list")
+        for upstream in ("first", "second"):
+            if "server/discover" in [sent.message["method"] for sent in host.in_flight.values()]:
+                discover(host, upstream=upstream)
+    assert methods(host).count("server/discover") == 3

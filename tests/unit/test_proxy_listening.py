@@ -11,6 +11,7 @@ from attrs import evolve
 from mcp_tasks_proto import ExchangeClosed, LoadFailed, Reply, SaveFailed, ShutdownStarted, StreamReady
 from mcp_tasks_proto.proxy import (
     Access,
+    AccessChanged,
     ProxyLimits,
     SendUpstream,
     SettingsChanged,
@@ -573,3 +574,90 @@ def test_prx7_other_settings_take_tasks_off_a_stream() -> None:
     host.advance(120_000)
     assert error(host.reply_to(ask(host, "tasks/get", handle)))["message"] == "Task not found"
     assert methods(host).count("tasks/get") == 1
+
+
+FIRST, SECOND = Upstream(name="first"), Upstream(name="second", identity="one server")
+
+
+def sources(host: ProxyHost) -> list[str]:
+    """Return the upstreams of the streams that are open."""
+    return [
+        sent.upstream for sent in host.in_flight.values() if sent.message["method"] == "subscriptions/listen"
+    ]
+
+
+def test_prx14_other_settings_bring_news_from_where_it_comes_from_now() -> None:
+    host = make_proxy(FIRST, SECOND)
+    tools = listen(host, toolsListChanged=True)
+    assert sources(host) == ["first", "second"]
+    host.give(SettingsChanged(make_settings(FIRST, evolve(SECOND, identity="another server"))))
+    assert sources(host) == ["first", "second"]
+    assert len(host.of(StopUpstream)) == 1
+    host.give(SettingsChanged(make_settings(evolve(FIRST, listen=False), SECOND, Upstream(name="third"))))
+    assert sources(host) == ["second", "third"]
+    host.give(SettingsChanged(make_settings(SECOND)))
+    assert sources(host) == ["second"]
+    assert [one["method"] for one in read(host, tools)][1:] == ["notifications/tools/list_changed"]
+
+
+def test_prx14_a_task_whose_upstream_is_not_asked_to_push_any_more_is_polled() -> None:
+    host, _, exchange = pushed_to()
+    host.give(SettingsChanged(make_settings(QUIET)))
+    assert sources(host) == []
+    host.answer("tasks/get", completed())
+    assert statuses(host, exchange) == ["working", "completed"]
+
+
+def test_prx7_a_stream_goes_on_with_what_its_caller_may_do_now() -> None:
+    host, _, exchange = pushed_to()
+    again = Access(authorizations={"renderer": ""})
+    host.give(AccessChanged(exchange=exchange, principal="alice", access=again))
+    push(host, task("input_required", lastUpdatedAt=LATER, inputRequests={"a": form()}))
+    assert statuses(host, exchange) == ["working", "input_required"]
+    elsewhere = Access(authorizations={"renderer": "another"})
+    host.give(AccessChanged(exchange=exchange, principal="alice", access=elsewhere))
+    assert sources(host) == []
+    with pytest.raises(LookupError):
+        host.reply_to(exchange)
+
+
+@pytest.mark.parametrize(("principal", "access"), [("alice", None), ("bob", Access())])
+def test_prx7_a_stream_ends_when_its_caller_is_not_let_in_any_more(
+    principal: str, access: Access | None
+) -> None:
+    host, _, exchange = pushed_to()
+    host.give(AccessChanged(exchange=exchange, principal=principal, access=access))
+    assert result(host.reply_to(exchange))["_meta"][SUBSCRIPTION_ID] == "stream"
+    assert sources(host) == []
+
+
+def test_prx7_so_does_one_that_was_not_acknowledged() -> None:
+    host = make_proxy()
+    handle = handed_out(host)
+    host.held = True
+    exchange = listen(host, handle)
+    host.give(AccessChanged(exchange=exchange, principal=None, access=None))
+    assert error(host.reply_to(exchange)) == {"code": -32600, "message": "Invalid request: not authorized"}
+
+
+def test_prx7_other_requests_are_answered() -> None:
+    host = make_proxy()
+    handle = handed_out(host)
+    exchange = ask(host, "tasks/get", handle)
+    host.give(AccessChanged(exchange=exchange, principal="alice", access=None))
+    host.give(AccessChanged(exchange=exchange, principal="alice", access=Access()))
+    host.give(AccessChanged(exchange="not open", principal="alice", access=Access()))
+    host.answer("tasks/get", task())
+    assert result(host.reply_to(exchange))["status"] == "working"
+
+
+def test_prx7_what_is_not_allowed_any_more_is_not_agreed_to() -> None:
+    host = make_proxy()
+    one, two = handed_out(host), handed_out(host, "up-2")
+    host.held = True
+    exchange = listen(host, one, two)
+    host.answer_next()
+    host.give(SettingsChanged(make_settings()))  # which allows the first one still
+    host.give(SettingsChanged(make_settings(Upstream(name="renderer", identity="another server"))))
+    host.answer_next()
+    assert read(host, exchange)[0]["notifications"] == {"taskIds": []}

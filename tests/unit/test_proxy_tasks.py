@@ -479,6 +479,17 @@ def test_prx7_a_task_belongs_to_the_upstream_that_was_called() -> None:
     assert error(host.reply_to(ask(host, "tasks/get", handle))) == UNKNOWN
 
 
+def test_prx7_what_nobody_waits_for_is_not_cancelled_at_another_server() -> None:
+    host = make_proxy(Upstream(name="renderer", identity="one server"))
+    exchange = call(host, principal="alice", tasks=False)
+    host.answer("tools/call", create())
+    assert error(host.reply_to(exchange))["code"] == -32603
+    host.fail("tasks/cancel")
+    host.give(SettingsChanged(make_settings(Upstream(name="renderer", identity="another server"))))
+    host.advance(60_000)
+    assert methods(host).count("tasks/cancel") == 1
+
+
 def test_prx7_a_cancel_goes_up_under_the_authorization_of_the_call() -> None:
     host = make_proxy()
     handle = handed_out(host, access=Access(authorizations={"renderer": "alice's"}))

@@ -322,6 +322,16 @@ def test_req6_a_status_without_a_message_says_who_has_to_act(status: int, fault:
     at_rest(host)
 
 
+def test_req6_an_error_for_no_request_of_ours_tells_why_all_the_same() -> None:
+    """Servers refuse what they have not read as a request of theirs, under a name of their own."""
+    host = make_host()
+    call = host.call()
+    error = {"code": -32600, "message": "Missing session ID"}
+    host.answer_http("tools/call", 400, body={"jsonrpc": "2.0", "id": "server-error", "error": error})
+    found = failed(outcome(host, call))
+    assert (found.code, found.message) == (None, "the server answered HTTP 400: Missing session ID")
+
+
 def test_req6_an_error_keeps_the_status_it_came_with() -> None:
     host = make_host()
     call = host.call()

@@ -165,7 +165,7 @@ def test_inp2_the_strict_policy_shows_them_to_who_can_answer() -> None:
     assert host.of(Reply)[-1].http_status == 400
     assert error(host.reply_to(exchange)) == {
         "code": ErrorCode.MISSING_CLIENT_CAPABILITY,
-        "message": "Missing required client capability",
+        "message": "Missing required client capability: elicitation (form)",
         "data": {"requiredCapabilities": {"elicitation": {"form": {}}}},
     }
 

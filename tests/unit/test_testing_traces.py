@@ -179,7 +179,7 @@ def test_what_can_be_said(line: str, effects: list[str]) -> None:
         ("handler 2 asks a b", "reply 2 asks a b"),
         (
             'handler 2 asks a b={"method": "roots/list"}',
-            'reply 2 error -32021 "Missing required client capability"',
+            'reply 2 error -32021 "Missing required client capability: roots"',
         ),
         ('handler 2 becomes U "Queued" ttl 5 poll 6', 'reply 2 task U working made +0 ttl 5 poll 6 "Queued"'),
     ],
@@ -239,7 +239,7 @@ def test_the_strict_policy() -> None:
     before = TASK.replace("    server   tool", "    server   visibility strict\n    server   tool")
     effects = told("worker T asks first confirm", "client 2 tasks/get T declaring tasks", before=before)
     assert effects == [
-        'reply 2 error -32021 "Missing required client capability" '
+        'reply 2 error -32021 "Missing required client capability: elicitation (form)" '
         '{"requiredCapabilities": {"elicitation": {"form": {}}}} http 400'
     ]
 

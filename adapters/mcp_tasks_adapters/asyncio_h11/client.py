@@ -5,164 +5,28 @@ from __future__ import annotations
 import asyncio
 import os
 import select
-import shlex
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, Unpack, cast
+from typing import Any, Final, cast
 
 from mcp_tasks_adapters.asyncio_h11.loop import AsyncioLoop
-from mcp_tasks_adapters.client.client import Client
-from mcp_tasks_adapters.client.driver import ClientDriver, Transport
-from mcp_tasks_adapters.client.http import ConnectionLimits, HeadersFunction, HttpTransport
-from mcp_tasks_adapters.client.options import HttpOptions, Options, StdioOptions, requester_settings
 from mcp_tasks_adapters.clock import SteadyClock
+from mcp_tasks_adapters.connecting import Connector
 from mcp_tasks_adapters.http_exchange import HttpAddress
-from mcp_tasks_adapters.stdio_client import StdioTransport
-from mcp_tasks_proto.limits import Limits
-from mcp_tasks_proto.requester import RequesterSettings
 
-__all__ = [
-    "AsyncioClientLoop",
-    "connect",
-    "connect_stdio",
-    "http_transports",
-    "process_spawner",
-    "stdio_transports",
-    "stream_opener",
-]
+__all__ = ["AsyncioClientLoop", "connect", "connect_stdio", "open_loop"]
 
 UNREAD_BYTES: Final = 256 * 1024
 """While more than this has come and was not taken, nothing is read."""
-
-
-@asynccontextmanager
-async def connect(url: str, **options: Unpack[HttpOptions]) -> AsyncIterator[Client]:
-    """Give a client of the MCP endpoint at ``url``, for the length of the block.
-
-    What may be given beside the URL stands at :class:`~mcp_tasks_adapters.client.options.HttpOptions`.
-    Nothing is sent, and no connection made, before the client is asked for something. When the block is left
-    nothing of the client is left either. Raises ``ValueError`` for a URL or options that cannot be used.
-    """
-    settings = requester_settings(url, mirror_arguments=True, options=options)
-    transport = http_transports(
-        url,
-        headers=options.get("headers"),
-        ssl_context=options.get("ssl_context"),
-        limits=options.get("limits") or Limits(),
-        connection_limits=options.get("connection_limits") or ConnectionLimits(),
-    )
-    async with _client_of(transport, settings, options) as client:
-        yield client
-
-
-@asynccontextmanager
-async def connect_stdio(command: Sequence[str], **options: Unpack[StdioOptions]) -> AsyncIterator[Client]:
-    """Start a server and give a client of it, for the length of the block; then the server is ended.
-
-    What may be given beside the command stands at
-    :class:`~mcp_tasks_adapters.client.options.StdioOptions`. Raises ``OSError`` when the command cannot be
-    started, and ``ValueError`` for options that cannot be used.
-    """
-    settings = requester_settings(f"stdio:{shlex.join(command)}", mirror_arguments=False, options=options)
-    transport = stdio_transports(
-        command,
-        env=options.get("env"),
-        cwd=options.get("cwd"),
-        stderr=options.get("stderr"),
-        limits=options.get("limits") or Limits(),
-    )
-    async with _client_of(transport, settings, options) as client:
-        yield client
-
-
-# -- ways to a server ----------------------------------------------------------------------------------------
-
-
-def stream_opener(
-    url: str, *, ssl_context: ssl.SSLContext | None = None, limits: Limits
-) -> tuple[HttpAddress, Callable[[], Awaitable[_Stream]]]:
-    """Return where an endpoint is, and what opens a connection to it. Raises ``ValueError`` for its URL."""
-    address = HttpAddress.parse(url)
-    context = ssl_context if address.secure else None
-    if address.secure and context is None:
-        context = ssl.create_default_context()
-
-    async def open_stream() -> _Stream:
-        _, stream = await asyncio.get_running_loop().create_connection(
-            lambda: _Stream(limits.write_timeout_ms / 1000),
-            address.host,
-            address.port,
-            ssl=context,
-        )
-        return stream
-
-    return address, open_stream
-
-
-def process_spawner(
-    command: Sequence[str],
-    *,
-    env: Mapping[str, str] | None = None,
-    cwd: str | os.PathLike[str] | None = None,
-    stderr: Any,
-) -> Callable[[], Awaitable[_Process]]:
-    """Return what starts a server, with pipes to it."""
-
-    async def spawn() -> _Process:
-        _, process = await asyncio.get_running_loop().subprocess_exec(
-            _Process,
-            *command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env=env,
-            cwd=cwd,
-        )
-        return process
-
-    return spawn
-
-
-def http_transports(
-    url: str,
-    *,
-    headers: Mapping[str, str] | HeadersFunction | None,
-    ssl_context: ssl.SSLContext | None,
-    limits: Limits,
-    connection_limits: ConnectionLimits,
-) -> Callable[[AsyncioClientLoop], HttpTransport]:
-    """Return what makes a transport to an endpoint on a loop. Raises ``ValueError`` for its URL."""
-    address, open_stream = stream_opener(url, ssl_context=ssl_context, limits=limits)
-    return lambda loop: HttpTransport(
-        address,
-        loop=loop,
-        open_stream=open_stream,
-        headers=headers,
-        limits=limits,
-        connection_limits=connection_limits,
-    )
-
-
-def stdio_transports(
-    command: Sequence[str],
-    *,
-    env: Mapping[str, str] | None,
-    cwd: str | os.PathLike[str] | None,
-    stderr: Any,
-    limits: Limits,
-) -> Callable[[AsyncioClientLoop], StdioTransport]:
-    """Return what makes a transport to a server that it starts, on a loop."""
-    spawn = process_spawner(command, env=env, cwd=cwd, stderr=stderr)
-    return lambda loop: StdioTransport(loop, spawn, limits)
 
 
 # -- running -------------------------------------------------------------------------------------------------
 
 
 class AsyncioClientLoop(AsyncioLoop):
-    """The :class:`~mcp_tasks_adapters.client.loop.ClientLoop` in a task group of the caller's."""
+    """The :class:`~mcp_tasks_adapters.client.loop.NetworkLoop` in a task group of the caller's."""
 
     async def within(self, seconds: float | None, run: Callable[[], Awaitable[object]]) -> bool:
         """Await ``run()`` for at most so long."""
@@ -175,49 +39,56 @@ class AsyncioClientLoop(AsyncioLoop):
             return False
         return True
 
+    async def finish(self, seconds: float | None, run: Callable[[], Awaitable[object]]) -> None:
+        """Await ``run()`` for at most so long; a cancellation that came before has been told by now."""
+        await self.within(seconds, run)
+
+    async def open_stream(
+        self, address: HttpAddress, context: ssl.SSLContext | None, patience: float
+    ) -> _Stream:
+        """Connect."""
+        _, stream = await self._loop.create_connection(
+            lambda: _Stream(patience), address.host, address.port, ssl=context
+        )
+        return stream
+
+    async def start_process(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None,
+        cwd: str | os.PathLike[str] | None,
+        stderr: Any,
+    ) -> _Process:
+        """Start a process."""
+        _, process = await self._loop.subprocess_exec(
+            _Process,
+            *command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=env,
+            cwd=cwd,
+        )
+        return process
+
 
 @asynccontextmanager
-async def _client_of(
-    transport_on: Callable[[AsyncioClientLoop], Transport], settings: RequesterSettings, options: Options
-) -> AsyncIterator[Client]:
-    """Run a client for the length of the block. An exception of the block stays as it is, in no group."""
+async def open_loop() -> AsyncIterator[AsyncioClientLoop]:
+    """Give a loop for the length of the block. An exception of the block stays as it is, in no group."""
     raised: BaseException | None = None
     async with asyncio.TaskGroup() as group:
-        loop = AsyncioClientLoop(group, SteadyClock().now_ms)
         try:
-            async with _running(loop, transport_on, settings, options) as client:
-                yield client
+            yield AsyncioClientLoop(group, SteadyClock().now_ms)
         except BaseException as error:
             raised = error
     if raised is not None:
         raise raised
 
 
-@asynccontextmanager
-async def _running(
-    loop: AsyncioClientLoop,
-    transport_on: Callable[[AsyncioClientLoop], Transport],
-    settings: RequesterSettings,
-    options: Options,
-) -> AsyncIterator[Client]:
-    transport = transport_on(loop)
-    driver = ClientDriver(
-        settings,
-        loop=loop,
-        transport=transport,
-        answer=options.get("answer"),
-        on_trace=options.get("on_trace"),
-        era=options.get("era"),
-    )
-    loop.start(driver.wake)
-    await transport.open()
-    try:
-        yield Client(driver)
-        await driver.finish()
-    finally:
-        driver.close()
-        loop.close()
-        await transport.close()
+_connector = Connector(open_loop)
+connect = _connector.connect
+connect_stdio = _connector.connect_stdio
 
 
 # -- connections ---------------------------------------------------------------------------------------------
@@ -275,6 +146,11 @@ class _Outbox:
         self._empty = asyncio.Event()
         self._empty.set()
         self.error: Exception | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has, and more could."""
+        return self.error is None and self._empty.is_set()
 
     def block(self) -> None:
         """It has not."""
@@ -348,6 +224,8 @@ class _Stream(asyncio.Protocol):
     async def send(self, data: bytes) -> None:
         """Write, if the peer takes it in time."""
         self._transport.write(data)
+        if self._outbox.empty:  # as almost always
+            return
         try:
             async with asyncio.timeout(self._patience):
                 await self._outbox.wait()

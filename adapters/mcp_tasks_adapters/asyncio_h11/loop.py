@@ -7,16 +7,18 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from math import inf
+from typing import TypeVar
 
 from mcp_tasks_adapters.clock import LONGEST_NAP_MS, unix_ms
 from mcp_tasks_adapters.driver import Driver, Job, Store
 from mcp_tasks_adapters.stores import MemoryStore
-from mcp_tasks_adapters.storing import SETTLE_MS
+from mcp_tasks_adapters.storing import SETTLE_MS, Openable
 from mcp_tasks_adapters.toolkit import Server
 from mcp_tasks_adapters.toolkit.outcomes import describe
 
-__all__ = ["Alarm", "AsyncioLoop", "AsyncioThread", "open_driver"]
+__all__ = ["Alarm", "AsyncioLoop", "AsyncioThread", "open_driver", "opened"]
 
+_Store = TypeVar("_Store", bound=Openable)
 
 logger = logging.getLogger("mcp_tasks_adapters")
 
@@ -101,8 +103,9 @@ class AsyncioLoop(AsyncioThread):
 
     def wake_at(self, deadline_ms: int | None) -> None:
         """Wake the driver at that Unix time; replaces what was asked for before."""
-        if deadline_ms != self._due_ms:
-            self._due_ms = deadline_ms
+        before_ms, self._due_ms = self._due_ms, deadline_ms
+        # An alarm that comes too early finds nothing due, and is set again then.
+        if deadline_ms is not None and (before_ms is None or deadline_ms < before_ms):
             self._alarm.move(self._next())
 
     def _ring(self) -> float:
@@ -154,10 +157,10 @@ async def open_driver(
     cancels the workers a second time.
     """
     async with AsyncExitStack() as stack:
-        opened = await stack.enter_async_context(_opened(MemoryStore() if store is None else store))
+        open_store = await stack.enter_async_context(opened(MemoryStore() if store is None else store))
         async with asyncio.TaskGroup() as group:
             loop = AsyncioLoop(group, now_ms)
-            driver = Driver(server, store=opened, loop=loop)
+            driver = Driver(server, store=open_store, loop=loop)
             stack.push_async_callback(_settle, driver, loop)
             loop.start(driver.wake)
             try:
@@ -174,7 +177,8 @@ async def _settle(driver: Driver, loop: AsyncioLoop) -> None:
 
 
 @asynccontextmanager
-async def _opened(store: Store) -> AsyncIterator[Store]:
+async def opened(store: _Store) -> AsyncIterator[_Store]:
+    """Open a store for the length of the block."""
     await store.open(AsyncioThread())
     try:
         yield store

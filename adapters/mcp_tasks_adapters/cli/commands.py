@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from mcp_tasks_adapters.cli import diagram as diagrams
 from mcp_tasks_adapters.cli.client.commands import COMMANDS
 from mcp_tasks_adapters.cli.kit.command import kit_command
+from mcp_tasks_adapters.cli.options import POSITIVE, endpoint_options, loop_option, store_options
 from mcp_tasks_adapters.cli.serve import (
-    LOOPS,
     Endpoint,
     ServeError,
     from_loop_module,
@@ -20,29 +21,16 @@ from mcp_tasks_adapters.cli.serve import (
     run_http,
     run_stdio,
 )
-from mcp_tasks_adapters.cli.store import KEYS_VARIABLE, PROXY_STORE_VARIABLE, STORE_VARIABLE, choose_store
+from mcp_tasks_adapters.cli.store import PROXY_STORE_VARIABLE, STORE_VARIABLE, choose_store
 from mcp_tasks_adapters.cli.target import TargetError, load_server
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_adapters.toolkit.server import LEGACY_POLICIES
 from mcp_tasks_proto.proxy import InputKind
 
+if TYPE_CHECKING:
+    from mcp_tasks_adapters.proxy.config import ProxyConfig
+
 __all__ = ["mcp_tasks"]
-
-POSITIVE = click.IntRange(min=1)
-
-loop_option = click.option(
-    "--loop",
-    type=click.Choice(LOOPS),
-    default="asyncio",
-    show_default=True,
-    help="The event loop that tools run on.",
-)
-
-
-def _check_path(context: click.Context, parameter: click.Parameter, path: str) -> str:
-    if not path.startswith("/"):
-        raise click.BadParameter("a path begins with /")
-    return path
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -54,15 +42,7 @@ def mcp_tasks() -> None:
 @mcp_tasks.command()
 @click.argument("target")
 @loop_option
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    show_default="a free one",
-    help="The port to listen on.",
-)
-@click.option("--path", default="/mcp", show_default=True, callback=_check_path, help="The endpoint's path.")
+@endpoint_options
 @click.option("--stdio", is_flag=True, help="Serve one client over stdin and stdout instead of HTTP.")
 @click.option(
     "--legacy",
@@ -73,37 +53,11 @@ def mcp_tasks() -> None:
 )
 @click.option("--ttl-ms", type=POSITIVE, help="Lifetime of a task whose tool names none, in milliseconds.")
 @click.option("--max-tasks", type=POSITIVE, help="Tasks kept at once, of all callers together.")
-@click.option(
-    "--store",
-    envvar=STORE_VARIABLE,
-    metavar="STORE",
-    show_default="a file of this server's own; it is said where",
-    show_envvar=True,
-    help="Where tasks are kept: sqlite:FILE, postgres:DSN, or memory: for as long as this process lives. "
+@store_options(
+    variable=STORE_VARIABLE,
+    default="a file of this server's own; it is said where",
+    kinds="Where tasks are kept: sqlite:FILE, postgres:DSN, or memory: for as long as this process lives. "
     "Several servers may share a file, or a database. A DSN with a password belongs into the variable.",
-)
-@click.option(
-    "--store-key-file",
-    type=click.Path(),
-    metavar="FILE",
-    help="Keys to seal the records with, in Base64, newest first. "
-    f"They may be given in the variable {KEYS_VARIABLE} instead.",
-)
-@click.option(
-    "--allow-host",
-    "allowed_hosts",
-    multiple=True,
-    metavar="HOST",
-    help="A Host header to accept beside the loopback names and that of --host: example.org, "
-    "example.org:8000, example.org:*, or * for any. May be repeated.",
-)
-@click.option(
-    "--allow-origin",
-    "allowed_origins",
-    multiple=True,
-    metavar="ORIGIN",
-    help="A web page's origin to accept beside the loopback ones: https://example.org, or * for any. "
-    "May be repeated.",
 )
 def serve(
     target: str,
@@ -141,25 +95,24 @@ def serve(
 
 
 @mcp_tasks.command("proxy")
+@click.argument("config", required=False, type=click.Path())
 @click.option(
     "--upstream",
     "upstreams",
     multiple=True,
-    required=True,
     metavar="[NAME=]URL",
     help="The endpoint of a server behind the proxy. May be repeated: then each has a name, and its tools "
     "are called NAME__tool.",
 )
-@loop_option
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    show_default="a free one",
-    help="The port to listen on.",
+    "--upstream-stdio",
+    "stdio",
+    multiple=True,
+    metavar="[NAME=]COMMAND",
+    help="The same for a server that is started with this command, and talked to on stdio.",
 )
-@click.option("--path", default="/mcp", show_default=True, callback=_check_path, help="The endpoint's path.")
+@loop_option
+@endpoint_options
 @click.option(
     "--input",
     "kinds",
@@ -176,75 +129,97 @@ def serve(
     show_default="everybody is let in, without a name",
     help="A TOML file of [[caller]] tables, with the tokens and API keys of those who are let in.",
 )
-@click.option(
-    "--store",
-    envvar=PROXY_STORE_VARIABLE,
-    metavar="STORE",
-    show_default="memory:",
-    show_envvar=True,
-    help="Where handles, ends of tasks and the ledger are kept: sqlite:FILE, for one proxy at a time, or "
+@store_options(
+    variable=PROXY_STORE_VARIABLE,
+    default="memory:",
+    kinds="Where handles, ends of tasks and the ledger are kept: sqlite:FILE, for one proxy at a time, or "
     "memory: for as long as this process lives.",
 )
-@click.option(
-    "--store-key-file",
-    type=click.Path(),
-    metavar="FILE",
-    help="Keys to seal what is in the file with, in Base64, newest first. "
-    f"They may be given in the variable {KEYS_VARIABLE} instead.",
-)
-@click.option(
-    "--allow-host",
-    "allowed_hosts",
-    multiple=True,
-    metavar="HOST",
-    help="A Host header to accept beside the loopback names and that of --host. May be repeated.",
-)
-@click.option(
-    "--allow-origin",
-    "allowed_origins",
-    multiple=True,
-    metavar="ORIGIN",
-    help="A web page's origin to accept beside the loopback ones. May be repeated.",
-)
+@click.option("--check", is_flag=True, help="Say what each caller would see, and serve nobody.")
+@click.option("--json", "as_json", is_flag=True, help="Say it as one JSON object. Only with --check.")
+@click.pass_context
 def proxy_command(
+    context: click.Context,
+    /,
+    config: str | None,
     upstreams: tuple[str, ...],
+    stdio: tuple[str, ...],
     loop: str,
     kinds: tuple[str, ...],
     callers: str | None,
     store: str | None,
     store_key_file: str | None,
+    check: bool,
+    as_json: bool,
     **endpoint: Any,
 ) -> None:
     """Run a proxy before one server or several.
 
+    CONFIG is a TOML file that says all of it: docs/proxy.md has an example. What is given here as well goes
+    before what stands there. SIGHUP has it read again, and leaves streams and tasks as they are. Without a
+    file there are --upstream and --upstream-stdio.
+
     It hands out task ids of its own, says "listening on URL" on stderr once it is ready, and ends on SIGTERM
     and SIGINT: open streams get their last message; tasks go on at their servers.
     """
+    if as_json and not check:
+        raise click.UsageError("--json goes with --check.")
+    given = _given(context)
+    in_file = [one.opts[0] for one in context.command.params if one.name in given and one.name in _IN_A_FILE]
+    if config is not None and in_file:
+        raise click.UsageError(f"{in_file[0]} is for a proxy without a file: CONFIG says that.")
+    if config is None and not upstreams and not stdio:
+        raise click.UsageError("Nothing to stand before: give a CONFIG, --upstream or --upstream-stdio.")
     try:
         serve_proxy = from_loop_module(loop, "serve_proxy")  # which says so where an extra is missing
-        from mcp_tasks_adapters.cli.proxy import choose_proxy_store, make_proxy, run_proxy
+        from mcp_tasks_adapters.cli import proxy as proxies
 
-        chosen = choose_proxy_store(store, store_key_file)
-        proxy = make_proxy(upstreams, callers, kinds)
-        run_proxy(proxy, Endpoint(**endpoint), serve_proxy=serve_proxy, loop=loop, chosen=chosen)
+        here = {name: value for name, value in endpoint.items() if name in given}
+
+        def read() -> ProxyConfig:
+            if config is None:
+                said = proxies.make_config(upstreams, callers, kinds, stdio=stdio)
+            else:
+                said = proxies.load_config(config)
+            return proxies.with_options(said, endpoint=here, store=store, key_file=store_key_file)
+
+        if check:
+            sys.exit(proxies.check_proxy(read, as_json=as_json))
+        else:
+            again = None if config is None else read
+            proxies.run_proxy(read(), read=again, serve_proxy=serve_proxy, loop=loop)
     except (ServeError, StoreError) as error:
         raise click.ClickException(str(error)) from None
+
+
+_IN_A_FILE: Final = frozenset({"upstreams", "stdio", "kinds", "callers"})
+"""Parameters that cannot be given beside a file, which says all of it."""
+
+
+def _given(context: click.Context) -> Sequence[str]:
+    """Return the options that somebody gave, on the command line or in a variable."""
+    default = click.core.ParameterSource.DEFAULT
+    return [name for name in context.params if context.get_parameter_source(name) is not default]
 
 
 @mcp_tasks.command()
 @loop_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each message instead.")
-def demo(loop: str, as_json: bool) -> None:
+@click.option("--proxy", is_flag=True, help="Tell the story of a proxy before the server instead.")
+def demo(loop: str, as_json: bool, proxy: bool) -> None:
     """Watch a client and a server at work.
 
     Starts a server on a free port, over a file in a temporary folder, and takes a task through its life:
     created, polled, answered, completed, though its server is killed on the way and started again. Then one
     that fails, one whose tool errs, one that is cancelled. Shows every message, and what to notice in it,
     which is checked: anything unexpected ends it with exit code 1.
+
+    With --proxy there is a proxy before the server: a task has an id on each side of it, a stranger is
+    refused as for a task that never was, and its end can be read when its server has forgotten it.
     """
     from mcp_tasks_adapters.cli.demo import run_demo
 
-    sys.exit(run_demo(loop=loop, as_json=as_json))
+    sys.exit(run_demo(loop=loop, as_json=as_json, proxy=proxy))
 
 
 @mcp_tasks.command()

@@ -1,37 +1,54 @@
-"""``mcp-tasks proxy``: a proxy before the upstreams that the command line names."""
+"""``mcp-tasks proxy``: a proxy as a file or the command line has it."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from attrs import evolve, frozen
 
+from mcp_tasks_adapters.cli.proxy_check import describe_config, render_config
+from mcp_tasks_adapters.cli.reloading import Reloading
 from mcp_tasks_adapters.cli.serve import Endpoint, ServeError, run_endpoint
-from mcp_tasks_adapters.cli.stopping import GRACE_MS
+from mcp_tasks_adapters.cli.stopping import GRACE_MS, HangUps
 from mcp_tasks_adapters.cli.store import KEYS_VARIABLE, sqlite_path
 from mcp_tasks_adapters.proxy import (
     Credentials,
     CredentialsError,
     HttpUpstream,
     MemoryProxyStore,
-    Proxy,
     ProxyStore,
     SqliteProxyStore,
+    StdioUpstream,
 )
+from mcp_tasks_adapters.proxy.config import ProxyConfig, bounds_of_one
+from mcp_tasks_adapters.proxy.config_file import ConfigError, read_config
 from mcp_tasks_adapters.stores.sealing import RecordKeys
 from mcp_tasks_adapters.storing import StoreError
-from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy import InputKind, ProxyLimits
 
-__all__ = ["ChosenProxyStore", "choose_proxy_store", "make_proxy", "run_proxy"]
+__all__ = [
+    "ChosenProxyStore",
+    "check_proxy",
+    "choose_proxy_store",
+    "load_config",
+    "make_config",
+    "run_proxy",
+    "with_options",
+]
 
 _NAMED: Final = re.compile(r"(?P<name>[^=:/?#]*)=(?P<url>.*)")
+_NAMED_COMMAND: Final = re.compile(r"(?P<name>[A-Za-z0-9_-]*)=(?P<command>.*)", re.DOTALL)
 ONLY: Final = "upstream"
 """The name of an upstream that is the only one, and was given none: callers never see it."""
+
+Declared = HttpUpstream | StdioUpstream
 
 
 @frozen
@@ -42,57 +59,88 @@ class ChosenProxyStore:
     notice: str | None = None
 
 
-def make_proxy(
-    upstreams: Sequence[str], callers: str | None, kinds: Sequence[str] = (InputKind.FORM.value,)
-) -> Proxy:
-    """Return a proxy before ``[NAME=]URL`` upstreams, for the callers in a file, or for everybody.
+def load_config(path: str) -> ProxyConfig:
+    """Read a configuration file. Raises :class:`~mcp_tasks_adapters.cli.serve.ServeError`."""
+    try:
+        return read_config(path)
+    except ConfigError as error:
+        raise ServeError(f"the configuration cannot be used.\n{error}") from error
+
+
+def make_config(
+    upstreams: Sequence[str],
+    callers: str | None = None,
+    kinds: Sequence[str] = (InputKind.FORM.value,),
+    *,
+    stdio: Sequence[str] = (),
+) -> ProxyConfig:
+    """Return what a command line without a file stands for: a proxy before ``[NAME=]URL`` upstreams and
+    ``[NAME=]COMMAND`` ones, for the callers in a file, or for everybody.
 
     ``kinds`` of input may be asked for (:class:`~mcp_tasks_proto.proxy.InputKind`).
 
     Raises :class:`~mcp_tasks_adapters.cli.serve.ServeError`.
     """
-    declared = [_upstream(text, only=len(upstreams) == 1) for text in upstreams]
-    limits = Limits()
-    proxy_limits = ProxyLimits()
+    only = len(upstreams) + len(stdio) == 1
+    declared: list[Declared] = [_http(text, only=only) for text in upstreams]
+    declared += [_stdio(text, only=only) for text in stdio]
     try:
         credentials = None if callers is None else Credentials.from_file(callers)
     except CredentialsError as error:
         raise ServeError(str(error)) from error
-    if credentials is None:  # then all callers are one, and the bound of one is that of all
-        proxy_limits = evolve(
-            proxy_limits,
-            tasks_per_principal=proxy_limits.tasks,
-            streams_per_principal=proxy_limits.streams,
-        )
+    config = ProxyConfig(
+        upstreams=tuple(declared),
+        callers=None if credentials is None else credentials.callers,
+        proxy_limits=bounds_of_one(ProxyLimits()) if credentials is None else ProxyLimits(),
+        policies={"input_kinds": frozenset(InputKind(kind) for kind in kinds)},
+    )
     try:
-        return Proxy(
-            declared,
-            authenticate=credentials,
-            limits=evolve(limits, shutdown_grace_ms=min(limits.shutdown_grace_ms, GRACE_MS)),
-            proxy_limits=proxy_limits,
-            input_kinds=frozenset(InputKind(kind) for kind in kinds),
-        )
+        config.proxy()
     except ValueError as error:
         raise ServeError(f"These upstreams cannot be served: {error}.") from error
+    return config
 
 
-def _upstream(text: str, *, only: bool) -> HttpUpstream:
+def _http(text: str, *, only: bool) -> HttpUpstream:
     named = _NAMED.fullmatch(text)
     url = text if named is None else named["url"]
-    if named is None and not only:
-        raise ServeError(f"Of several upstreams each needs a name: --upstream NAME={text}")
+    name = _name(None if named is None else named["name"], f"--upstream NAME={text}", only=only)
     try:
-        upstream = HttpUpstream(name=ONLY if named is None else named["name"], url=url)
+        upstream = HttpUpstream(name=name, url=url)
         _ = upstream.settings  # which checks the name
     except ValueError as error:
         raise ServeError(f"--upstream {text}: {error}.") from error
     return upstream
 
 
+def _stdio(text: str, *, only: bool) -> StdioUpstream:
+    named = _NAMED_COMMAND.fullmatch(text)
+    command = text if named is None else named["command"]
+    option = f"--upstream-stdio {shlex.quote(f'NAME={text}')}"
+    name = _name(None if named is None else named["name"], option, only=only)
+    try:
+        words = tuple(shlex.split(command))
+        if not words:
+            raise ValueError("there is no command")
+        # The keys of the store are nobody else's.
+        env = {name: value for name, value in os.environ.items() if name != KEYS_VARIABLE}
+        upstream = StdioUpstream(name=name, command=words, env=env)
+        _ = upstream.settings
+    except ValueError as error:
+        raise ServeError(f"--upstream-stdio {shlex.quote(text)}: {error}.") from error
+    return upstream
+
+
+def _name(name: str | None, option: str, *, only: bool) -> str:
+    if name is None and not only:
+        raise ServeError(f"Of several upstreams each needs a name: {option}")
+    return ONLY if name is None else name
+
+
 def choose_proxy_store(
-    wanted: str | None, key_file: str | None, environment: Mapping[str, str] = os.environ
+    wanted: str | None, key_file: str | os.PathLike[str] | None, environment: Mapping[str, str] = os.environ
 ) -> ChosenProxyStore:
-    """Return the store that the command line asks for; by default memory.
+    """Return the store that is asked for; by default memory.
 
     Raises :class:`~mcp_tasks_adapters.storing.StoreError`.
     """
@@ -115,16 +163,68 @@ def choose_proxy_store(
     return ChosenProxyStore(SqliteProxyStore(sqlite_path(place), keys=keys))
 
 
+def with_options(
+    config: ProxyConfig, *, endpoint: Mapping[str, Any], store: str | None, key_file: str | None
+) -> ProxyConfig:
+    """Put what the command line gives in place of what the configuration says."""
+    place = config.store
+    if store is not None:
+        place = evolve(place, place=store)
+    if key_file is not None:
+        place = evolve(place, key_file=Path(key_file))
+    return evolve(config, listen=evolve(config.listen, **endpoint), store=place)
+
+
+def check_proxy(read: Callable[[], ProxyConfig], *, as_json: bool) -> int:
+    """Print what each caller would see, or as JSON the mistakes in the way of it; return the exit code.
+
+    Raises :class:`~mcp_tasks_adapters.cli.serve.ServeError` and
+    :class:`~mcp_tasks_adapters.storing.StoreError`.
+    """
+    try:
+        config = read()
+    except ServeError as error:
+        if not as_json or not isinstance(error.__cause__, ConfigError):
+            raise
+        mistakes = [{"line": one.line or None, "text": one.text} for one in error.__cause__.mistakes]
+        print(json.dumps({"mistakes": mistakes}, indent=2))
+        return 1
+    choose_proxy_store(config.store.place, config.store.key_file)
+    described = describe_config(config)
+    shown = f"{json.dumps(described, indent=2)}\n" if as_json else render_config(described)
+    print(shown, end="")
+    return 0
+
+
 def run_proxy(
-    proxy: Proxy,
-    endpoint: Endpoint,
+    config: ProxyConfig,
     *,
+    read: Callable[[], ProxyConfig] | None,
     serve_proxy: Callable[..., Awaitable[None]],
     loop: str,
-    chosen: ChosenProxyStore,
 ) -> None:
-    """Run until SIGTERM or SIGINT, on ``loop``, by its ``serve_proxy``.
+    """Run until SIGTERM or SIGINT, on ``loop``, by its ``serve_proxy``; a configuration that can be ``read``
+    anew is, on SIGHUP.
 
-    Raises :class:`~mcp_tasks_adapters.cli.serve.ServeError`.
+    Raises :class:`~mcp_tasks_adapters.cli.serve.ServeError` and
+    :class:`~mcp_tasks_adapters.storing.StoreError`.
     """
-    run_endpoint(partial(serve_proxy, proxy, store=chosen.store), endpoint, loop=loop, notice=chosen.notice)
+    chosen = choose_proxy_store(config.store.place, config.store.key_file)
+    listen = config.listen
+    limits = evolve(config.limits, shutdown_grace_ms=min(config.limits.shutdown_grace_ms, GRACE_MS))
+    proxy = evolve(config, limits=limits).proxy()
+    reloading = None if read is None else Reloading(read, config, proxy.settings.sealer)
+    running = None if reloading is None else reloading.running
+    run_endpoint(
+        partial(serve_proxy, proxy, store=chosen.store, running=running),
+        Endpoint(
+            host=listen.host,
+            port=listen.port,
+            path=listen.path,
+            allowed_hosts=listen.allowed_hosts,
+            allowed_origins=listen.allowed_origins,
+        ),
+        loop=loop,
+        notice=chosen.notice,
+        hang_ups=None if reloading is None else HangUps(reloading.reload),
+    )

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from attrs import evolve, field, frozen
 
-from mcp_tasks_adapters.cli.stopping import GRACE_MS, StopSignals
+from mcp_tasks_adapters.cli.stopping import GRACE_MS, HangUps, StopSignals
 from mcp_tasks_adapters.cli.store import ChosenStore
+from mcp_tasks_adapters.collector import relax_collector
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_adapters.toolkit import Server
 
@@ -77,9 +78,17 @@ def run_http(server: Server, endpoint: Endpoint, *, loop: str, chosen: ChosenSto
 
 
 def run_endpoint(
-    serve_http: Callable[..., Awaitable[None]], endpoint: Endpoint, *, loop: str, notice: str | None
+    serve_http: Callable[..., Awaitable[None]],
+    endpoint: Endpoint,
+    *,
+    loop: str,
+    notice: str | None,
+    hang_ups: HangUps | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; say a notice once it listens. Raises :class:`ServeError`."""
+    """Serve until SIGTERM or SIGINT; say a notice once it listens. Raises :class:`ServeError`.
+
+    What ``hang_ups`` is about is done on the loop's thread, on SIGHUP.
+    """
     listening = False
 
     def ready(url: str) -> None:
@@ -99,7 +108,7 @@ def run_endpoint(
         )
 
     try:
-        _run(serve, StopSignals(), loop=loop)
+        _run(serve, StopSignals(), loop=loop, hang_ups=hang_ups)
     except OSError as error:
         if listening:
             raise
@@ -139,13 +148,14 @@ def from_loop_module(loop: str, name: str) -> Any:
         ) from error
 
 
-def _run(serve: Serve, signals: StopSignals, *, loop: str) -> None:
+def _run(serve: Serve, signals: StopSignals, *, loop: str, hang_ups: HangUps | None = None) -> None:
+    relax_collector()
     problem: BaseException | None = None
     try:
         if loop == "trio":
-            _run_on_trio(serve, signals)
+            _run_on_trio(serve, signals, hang_ups)
         else:
-            _run_on_asyncio(serve, signals)
+            _run_on_asyncio(serve, signals, hang_ups)
     except* StoreError as errors:
         problem = errors
     # trio wraps what is raised in a nursery.
@@ -155,24 +165,28 @@ def _run(serve: Serve, signals: StopSignals, *, loop: str) -> None:
         raise ServeError(str(problem))
 
 
-def _run_on_trio(serve: Serve, signals: StopSignals) -> None:
+def _run_on_trio(serve: Serve, signals: StopSignals, hang_ups: HangUps | None) -> None:
     import trio
 
     async def main() -> None:
         token = trio.lowlevel.current_trio_token()
         with trio.CancelScope() as scope:
             signals.on_stop(lambda: token.run_sync_soon(scope.cancel))
+            if hang_ups is not None:
+                hang_ups.deliver(token.run_sync_soon)
             await serve()
 
     trio.run(main)
 
 
-def _run_on_asyncio(serve: Serve, signals: StopSignals) -> None:
+def _run_on_asyncio(serve: Serve, signals: StopSignals, hang_ups: HangUps | None) -> None:
     import asyncio
 
     async def main() -> None:
         loop, serving = asyncio.get_running_loop(), asyncio.ensure_future(serve())
         signals.on_stop(lambda: loop.call_soon_threadsafe(serving.cancel))
+        if hang_ups is not None:
+            hang_ups.deliver(loop.call_soon_threadsafe)
         try:
             await serving
         except asyncio.CancelledError:

@@ -1,4 +1,5 @@
-"""How a served process ends: when told to, in good order, within five seconds in any case."""
+"""How a served process hears that it has to end, in good order and within five seconds in any case, or to
+look at its configuration again."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from time import sleep
 from types import FrameType
 from typing import Final
 
-__all__ = ["GRACE_MS", "StopSignals"]
+__all__ = ["GRACE_MS", "HangUps", "StopSignals"]
 
 GRACE_MS: Final = 3_000
 """For streams and requests to end by themselves; the rest of the five seconds is for workers to stop."""
@@ -64,3 +65,30 @@ class StopSignals:
         sleep(LAST_RESORT_S)
         print("A tool did not stop when told to; ending without it.", file=sys.stderr, flush=True)
         os._exit(1)
+
+
+class HangUps:
+    """Listens for SIGHUP from the moment it is made, where there is such a signal.
+
+    ``act`` is called for each one, by what was given to :meth:`deliver`.
+    """
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self._act = act
+        self._missed = False
+        self._deliver: Callable[[Callable[[], object]], object] | None = None
+        if hasattr(signal, "SIGHUP"):
+            signal.signal(signal.SIGHUP, self._received)
+
+    def deliver(self, deliver: Callable[[Callable[[], object]], object]) -> None:
+        """Take what has a function called on the loop's thread, and is safe within a signal handler."""
+        self._deliver = deliver
+        if self._missed:
+            deliver(self._act)
+
+    def _received(self, number: int, frame: FrameType | None) -> None:
+        if self._deliver is None:
+            self._missed = True
+            return
+        with suppress(RuntimeError):  # the loop has ended already
+            self._deliver(self._act)

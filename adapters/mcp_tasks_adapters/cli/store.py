@@ -14,7 +14,7 @@ from typing import Final
 from attrs import frozen
 
 from mcp_tasks_adapters.stores import MemoryStore, SqliteStore
-from mcp_tasks_adapters.stores.sealing import RecordKeys
+from mcp_tasks_adapters.stores.sealing import KEYS_VARIABLE, RecordKeys
 from mcp_tasks_adapters.storing import Store, StoreError
 from mcp_tasks_adapters.toolkit import Server
 
@@ -30,7 +30,6 @@ __all__ = [
 
 STORE_VARIABLE: Final = "MCP_TASKS_STORE"
 PROXY_STORE_VARIABLE: Final = "MCP_TASKS_PROXY_STORE"
-KEYS_VARIABLE: Final = "MCP_TASKS_STORE_KEYS"
 
 
 @frozen

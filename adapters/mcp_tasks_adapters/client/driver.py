@@ -7,7 +7,6 @@ module gives it a :class:`~mcp_tasks_adapters.client.loop.ClientLoop` and a :cla
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
@@ -20,6 +19,7 @@ from mcp_tasks_adapters.client.calls import Call, NotificationFunction, Referenc
 from mcp_tasks_adapters.client.loop import ClientLoop, Unasked
 from mcp_tasks_adapters.client.results import OutputSchemas
 from mcp_tasks_adapters.driver import Event
+from mcp_tasks_adapters.feeding import Feeder
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.legacy.messages import (
@@ -57,7 +57,6 @@ from mcp_tasks_proto.requester import (
     WaitAbandoned,
     WithdrawPrompt,
 )
-from mcp_tasks_proto.requester.inputs import TimePassed
 from mcp_tasks_proto.vocabulary import PROGRESS_TOKEN
 
 if TYPE_CHECKING:
@@ -138,8 +137,8 @@ class ClientDriver:
     """Runs one requester on one loop.
 
     Everything here happens on the loop's thread. A transport may report, and a caller's function may call
-    back, within the very call that set it off: what they say waits in an inbox, so that the engine takes one
-    input at a time.
+    back, within the very call that set it off: the :class:`~mcp_tasks_adapters.feeding.Feeder` has the engine
+    take one input at a time.
     """
 
     def __init__(
@@ -155,7 +154,8 @@ class ClientDriver:
         self.settings = settings
         self.loop = loop
         self._engine: RequesterEngine | DualEraRequester
-        if era == "modern":
+        self._told = era
+        if era == "modern" and transport.speaks_http:
             self._engine = RequesterEngine(settings=settings)
         else:
             self._engine = _dual_era(settings, transport, era)
@@ -172,11 +172,8 @@ class ClientDriver:
         self._landed: Event | None = None
         self._tools: dict[str, Mapping[str, Any]] = {}
         self._schemas = OutputSchemas()
-        self._inbox: deque[DualEraInput] = deque()
-        self._feeding = False
-        self._deadline: int | None = None
         self._closed = False
-        self._actions: dict[type, Callable[[Any], None]] = {
+        actions: dict[type, Callable[[Any], None]] = {
             SendRequest: self._send,
             SendLegacy: self._send_legacy,
             StopRequest: self._stop,
@@ -187,6 +184,9 @@ class ClientDriver:
             KeepReference: self._keep,
             Settle: self._settle,
         }
+        self._feeder: Feeder[DualEraInput] = Feeder(
+            self._engine, loop, actions=actions, not_taken=self._give_up
+        )
 
     # -- for a client --------------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class ClientDriver:
     @property
     def era(self) -> Era | None:
         """The server's era, where it is known."""
-        return "modern" if isinstance(self._engine, RequesterEngine) else self._engine.era
+        return self._told if isinstance(self._engine, RequesterEngine) else self._told or self._engine.era
 
     def next_poll_ms(self, key: int) -> int | None:
         """Return when the task of a call will be polled next."""
@@ -263,8 +263,7 @@ class ClientDriver:
 
     def wake(self) -> None:
         """The time asked for by ``Loop.wake_at`` has come."""
-        self._deadline = None
-        self.feed(TimePassed())
+        self._feeder.wake()
 
     async def finish(self) -> None:
         """Give up every call, and see to it that cancellations reach the server, if that is soon done."""
@@ -291,6 +290,7 @@ class ClientDriver:
         """End. No request is in flight then, and no question on show."""
         self.abandon_all()
         self._closed = True
+        self._feeder.close()
         for request in list(self._in_flight):
             self._stop(StopRequest(request))
 
@@ -298,34 +298,10 @@ class ClientDriver:
 
     def feed(self, fact: DualEraInput) -> None:
         """Hand a fact to the engine, now or when it is done with those before, and do what it says."""
-        if self._closed:
-            return
-        self._inbox.append(fact)
-        if self._feeding:
-            return
-        self._feeding = True
-        try:
-            while self._inbox:
-                self._step(self._inbox.popleft())
-        finally:
-            self._feeding = False
+        self._feeder.feed(fact)
 
-    def _step(self, fact: DualEraInput) -> None:
-        try:
-            # An engine of one era is never told what only the other has: nothing here says such things.
-            step = self._engine.handle(fact, now=self.loop.now_ms())  # type: ignore[arg-type]
-        except Exception as error:
-            self._give_up(fact, error)
-            return
-        for effect in step.effects:
-            self._actions[type(effect)](effect)
-        if step.deadline != self._deadline:
-            self._deadline = step.deadline
-            self.loop.wake_at(step.deadline)
-
-    def _give_up(self, fact: DualEraInput, error: Exception) -> None:
+    def _give_up(self, _: DualEraInput) -> None:
         """The engine failed, which is an error of this package: nobody shall wait in vain."""
-        _log.error("the engine did not take %s: %s", type(fact).__name__, describe(error))
         for key in list(self._calls):
             self._settle(Settle(key, ObservationLost(reason="an error within this client")))
 
@@ -477,7 +453,13 @@ class ClientDriver:
 
 
 def _dual_era(settings: RequesterSettings, transport: Transport, era: Era | None) -> DualEraRequester:
-    """Return an engine for servers of both eras; a client of the modern one alone does without the import."""
+    """Return an engine that finds out a server's era, unless it is told that this is the legacy one.
+
+    A client over HTTP of the modern era alone does without it, and without the import.
+    """
     from mcp_tasks_proto.legacy.requester import DualEraRequester
 
-    return DualEraRequester(settings=settings, http=transport.speaks_http, era=era)
+    only = era == "modern"
+    return DualEraRequester(
+        settings=settings, http=transport.speaks_http, era=None if only else era, modern_only=only
+    )

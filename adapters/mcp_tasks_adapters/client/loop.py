@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+import os
+import ssl
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from mcp_tasks_adapters.driver import Loop
+from mcp_tasks_adapters.http_exchange import HttpAddress
 from mcp_tasks_proto.legacy.messages import ConnectionLost, ServerAsked
 from mcp_tasks_proto.requester import NotificationReceived
 
-__all__ = ["ClientLoop", "Process", "Stream", "Unasked"]
+__all__ = ["ClientLoop", "NetworkLoop", "Process", "Stream", "Unasked"]
 
 Unasked = ServerAsked | NotificationReceived | ConnectionLost
 """What a server says, or does, that belongs to no request of its client's."""
@@ -23,6 +26,37 @@ class ClientLoop(Loop, Protocol):
 
         When the time is up it is cancelled, the loop's own way.
         """
+
+
+class NetworkLoop(ClientLoop, Protocol):
+    """An event loop with a way out, as a loop module makes one for a client or a proxy."""
+
+    def start(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` at the times given to :meth:`wake_at`, until :meth:`close`."""
+
+    def close(self) -> None:
+        """Wake nobody any more."""
+
+    async def finish(self, seconds: float | None, run: Callable[[], Awaitable[object]]) -> None:
+        """Await ``run()`` as :meth:`within` does, at an end: one that was cancelled has still time for it."""
+
+    async def open_stream(
+        self, address: HttpAddress, context: ssl.SSLContext | None, patience: float
+    ) -> Stream:
+        """Connect, over TLS where there is a ``context``. Raises ``OSError``.
+
+        ``patience``: how many seconds the peer may take to read what is sent.
+        """
+
+    async def start_process(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None,
+        cwd: str | os.PathLike[str] | None,
+        stderr: Any,
+    ) -> Process:
+        """Start a process with pipes to its stdin and from its stdout. Raises ``OSError``."""
 
 
 class Stream(Protocol):

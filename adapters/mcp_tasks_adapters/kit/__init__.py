@@ -4,8 +4,9 @@
 ``mcp-tasks kit`` is that with a report for people.
 """
 
-from mcp_tasks_adapters.kit.carrier import Carrier, Progress, examine
+from mcp_tasks_adapters.kit.carrier import Carrier
+from mcp_tasks_adapters.kit.examiner import Examiner, Progress
 from mcp_tasks_adapters.kit.http import HttpCarrier
 from mcp_tasks_adapters.kit.stdio import StdioCarrier
 
-__all__ = ["Carrier", "HttpCarrier", "Progress", "StdioCarrier", "examine"]
+__all__ = ["Carrier", "Examiner", "HttpCarrier", "Progress", "StdioCarrier"]

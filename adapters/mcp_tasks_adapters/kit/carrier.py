@@ -1,4 +1,4 @@
-"""What a carrier is, and a run of the kit over one."""
+"""What carries the posts of the kit."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from mcp_tasks_adapters.client.loop import ClientLoop
-from mcp_tasks_proto.testing.kit import Act, Close, Done, Fact, Kit, Next, Open, Pause, Post
+from mcp_tasks_proto.testing.kit import Fact, Post
 
-__all__ = ["Carrier", "Progress", "examine", "in_time"]
-
-Progress = Callable[[Kit], None]
-"""Is told now and then how far a run has come."""
+__all__ = ["Carrier", "in_time"]
 
 
 class Carrier(Protocol):
@@ -28,31 +25,6 @@ class Carrier(Protocol):
 
     async def finish(self) -> None:
         """Let go of the server."""
-
-
-async def examine(kit: Kit, carrier: Carrier, loop: ClientLoop, progress: Progress) -> None:
-    """Go through a run; its findings are the kit's."""
-    try:
-        act = kit.begin(loop.now_ms())
-        while act is not None:
-            progress(kit)
-            fact = await _carry_out(act, carrier, loop)
-            act = kit.take(fact, loop.now_ms())
-    finally:
-        await carrier.finish()
-
-
-async def _carry_out(act: Act, carrier: Carrier, loop: ClientLoop) -> Fact:
-    match act:
-        case Open(exchange=exchange, post=post):
-            await carrier.open(exchange, post)
-        case Next(exchange=exchange, within_ms=within_ms):
-            return await carrier.next(exchange, within_ms)
-        case Close(exchange=exchange):
-            await carrier.close(exchange)
-        case Pause(ms=ms):
-            await loop.within(ms / 1000, loop.event().wait)
-    return Done()
 
 
 async def in_time(

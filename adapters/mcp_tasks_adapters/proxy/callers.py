@@ -17,7 +17,15 @@ from mcp_tasks_adapters.toolkit.errors import Unauthorized
 from mcp_tasks_proto.proxy import Access
 from mcp_tasks_proto.proxy.settings import DEFAULT_PROFILE
 
-__all__ = ["AuthenticateFunction", "Caller", "Credentials", "CredentialsError"]
+__all__ = [
+    "SHORTEST",
+    "AuthenticateFunction",
+    "Caller",
+    "Credentials",
+    "CredentialsError",
+    "digest_of",
+    "read_digest",
+]
 
 
 @frozen
@@ -59,6 +67,11 @@ class Credentials:
         """Take callers by the SHA-256 digest of their credential, in lower-case hexadecimal."""
         self._callers = dict(callers)
 
+    @property
+    def callers(self) -> Mapping[str, Caller]:
+        """Callers by the digest of their credential."""
+        return dict(self._callers)
+
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Credentials:
         """Read a file. Raises :class:`CredentialsError`."""
@@ -87,14 +100,20 @@ class Credentials:
         scheme, _, bearer = facts.headers.get("authorization", "").partition(" ")
         given = bearer.strip() if scheme.lower() == "bearer" else ""
         by_key = facts.headers.get("x-api-key", "")
-        caller = self._callers.get(_digest(given or by_key)) if given or by_key else None
+        caller = self._callers.get(digest_of(given or by_key)) if given or by_key else None
         if caller is None or (not given and not caller.access.api_key):
             raise Unauthorized(www_authenticate="Bearer")
         return caller
 
 
-def _digest(credential: str) -> str:
+def digest_of(credential: str) -> str:
+    """Return what is kept of a credential: its SHA-256, in lower-case hexadecimal."""
     return sha256(credential.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def read_digest(text: str) -> str | None:
+    """Return a digest that was written down as :func:`digest_of` has it; ``None``: it is none."""
+    return text.lower() if _HEXADECIMAL.fullmatch(text.lower()) else None
 
 
 _CREDENTIALS: Final = ("token", "token_sha256", "api_key", "api_key_sha256")
@@ -129,7 +148,7 @@ def _digest_in(value: str, kind: str) -> str:
     if not kind.endswith("_sha256"):
         if len(value) < SHORTEST:
             raise ValueError(f"its {kind} has fewer than {SHORTEST} characters")
-        return _digest(value)
-    if not _HEXADECIMAL.fullmatch(value.lower()):
+        return digest_of(value)
+    if (digest := read_digest(value)) is None:
         raise ValueError(f"its {kind} is not 64 hexadecimal digits")
-    return value.lower()
+    return digest

@@ -8,23 +8,25 @@ upstreams.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from itertools import count
 from secrets import token_bytes
 from typing import Any, Protocol
 
-from attrs import frozen
+from attrs import define, frozen
 
 from mcp_tasks_adapters.admission import Admission, Arrival
 from mcp_tasks_adapters.client.loop import ClientLoop
+from mcp_tasks_adapters.dashboard import Dashboard
 from mcp_tasks_adapters.driver import Channel, Event, RequestFacts
+from mcp_tasks_adapters.feeding import Feeder
 from mcp_tasks_adapters.proxy.callers import Caller
 from mcp_tasks_adapters.proxy.proxy import Proxy
 from mcp_tasks_adapters.proxy.storing import ProxyStore, ProxyStoreEffect, ProxyStoreFact, failed
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.effects import Reply, Send
-from mcp_tasks_proto.errors import ErrorObject, internal_error, invalid_request
+from mcp_tasks_proto.errors import ErrorObject, internal_error
 from mcp_tasks_proto.inputs import (
     ExchangeClosed,
     HttpHead,
@@ -35,6 +37,8 @@ from mcp_tasks_proto.inputs import (
 )
 from mcp_tasks_proto.proxy import (
     RANDOM_BYTES,
+    Access,
+    AccessChanged,
     DrawRandom,
     DropTask,
     LoadTask,
@@ -47,6 +51,7 @@ from mcp_tasks_proto.proxy import (
     SaveBinding,
     SaveSnapshot,
     SendUpstream,
+    SettingsChanged,
     StopUpstream,
     UpstreamAnswered,
     UpstreamFailed,
@@ -56,7 +61,10 @@ from mcp_tasks_proto.proxy.callers import SHUTTING_DOWN
 from mcp_tasks_proto.requester import NotificationReceived, RequestFailed, ResponseReceived, SendRequest
 from mcp_tasks_proto.wire.jsonrpc import Request, error_message, parse_message
 
-__all__ = ["FindTransport", "ProxyDriver", "UpstreamTransport"]
+__all__ = ["ProxyDriver", "Reconfigure", "UpstreamTransport", "Ways"]
+
+Reconfigure = Callable[[Proxy], None]
+"""Puts another declaration in force: :meth:`ProxyDriver.reconfigure`."""
 
 _log = logging.getLogger("mcp_tasks_adapters")
 
@@ -74,8 +82,22 @@ class UpstreamTransport(Protocol):
         """End a request, and report no more of it."""
 
 
-FindTransport = Callable[[str, str, bool], "UpstreamTransport | None"]
-"""From an upstream's name, an authorization's, and whether it is for a listen stream, to the way there."""
+class Ways(Protocol):
+    """The ways to all upstreams."""
+
+    def find(self, upstream: str, authorization: str, streams: bool) -> UpstreamTransport | None:
+        """Return the way to an upstream, under one authorization, for a listen stream or other requests;
+        ``None``: there is none."""
+
+    def change(self, proxy: Proxy) -> None:
+        """Lead to the upstreams of another declaration from now on."""
+
+    @property
+    def old(self) -> Sequence[UpstreamTransport]:
+        """Those that no new request goes to."""
+
+    async def end(self, transport: UpstreamTransport) -> None:
+        """End an old one, on which nothing is in flight any more."""
 
 
 @frozen
@@ -83,12 +105,19 @@ class _Owed:
     """An exchange whose reply is owed."""
 
     channel: Channel
-    message: Any
+    received: MessageReceived
+    facts: RequestFacts | None
+    """Who asks, for as long as the reply is owed: it may be looked at again."""
+
+    @property
+    def message(self) -> Any:
+        """The parsed JSON."""
+        return self.received.message
 
 
-@frozen(kw_only=True)
+@define(eq=False, kw_only=True)
 class _Door:
-    """What :class:`Admission` asks: the proxy has one function that says all of it."""
+    """What :class:`Admission` asks: the proxy has one function that says all of it. It may be changed."""
 
     principal: Callable[[RequestFacts], Any] | None
     enabled: None = None
@@ -98,33 +127,25 @@ class _Door:
 class ProxyDriver:
     """Runs one proxy on one loop; everything here happens on the loop's thread."""
 
-    def __init__(
-        self, proxy: Proxy, *, store: ProxyStore, loop: ClientLoop, find_transport: FindTransport
-    ) -> None:
+    def __init__(self, proxy: Proxy, *, store: ProxyStore, loop: ClientLoop, ways: Ways) -> None:
         """Make an engine. ``store`` is open, and it and ``loop`` may be used at once."""
         self._loop = loop
         self._store = store
-        self._find_transport = find_transport
-        self._engine = ProxyEngine(settings=proxy.settings, codec=proxy.codec, node=store.node)
-        self._admission: Admission | None = None
-        if proxy.authenticate is not None:
-            self._admission = Admission(
-                _Door(principal=proxy.authenticate, limits=proxy.settings.limits),
-                loop,
-                admit=self.feed,
-                refuse=self._refuse,
-                named=_named,
-            )
+        self._ways = ways
+        self._door = _Door(principal=proxy.authenticate, limits=proxy.settings.limits)
+        self._admission = Admission(self._door, loop, admit=self.feed, refuse=self._refuse, named=_named)
+        self._rechecks = Admission(
+            self._door, loop, admit=self._known_again, refuse=self._not_known, named=_named
+        )
+        self._dashboard = Dashboard(proxy, engine=self, loop=loop)
         self._exchanges = count(1)
         self._owed: dict[Hashable, _Owed] = {}
         self._in_flight: dict[int, tuple[UpstreamTransport, str]] = {}
         """Requests to upstreams, with the method of each."""
+        self._ending: set[int] = set()
         self._unanswered = 0
         self._landed: Event | None = None
-        self._inbox: deque[ProxyInput] = deque()
-        self._feeding = False
-        self._deadline: int | None = None
-        self._actions: dict[type, Callable[[Any], None]] = {
+        actions: dict[type, Callable[[Any], None]] = {
             Reply: self._reply,
             Send: self._send,
             SendUpstream: self._send_upstream,
@@ -137,6 +158,8 @@ class ProxyDriver:
             Note: self._tell_store,
             Purge: self._tell_store,
         }
+        engine = ProxyEngine(settings=proxy.settings, codec=proxy.codec, node=store.node)
+        self._feeder: Feeder[ProxyInput] = Feeder(engine, loop, actions=actions, not_taken=self._contain)
         # Nothing is due yet, but the engine wants to look for what is past its time.
         self.feed(TimePassed())
 
@@ -145,7 +168,12 @@ class ProxyDriver:
     @property
     def asks_who_calls(self) -> bool:
         """Whether there is an ``authenticate=`` function, which looks at requests."""
-        return self._admission is not None
+        return self._door.principal is not None
+
+    @property
+    def pages(self) -> Dashboard | None:
+        """What is served beside the MCP endpoint, if there is anybody to look at it."""
+        return self._dashboard if self._dashboard.has_viewers else None
 
     def receive(
         self,
@@ -158,25 +186,31 @@ class ProxyDriver:
     ) -> int:
         """Take in a parsed JSON value; return the exchange it opened. The reply may come before that."""
         exchange = next(self._exchanges)
-        self._owed[exchange] = _Owed(channel, message)
         received = MessageReceived(exchange=exchange, message=message, connection=connection, http=http)
-        if self._admission is None:
-            self.feed(received)
-        else:
-            self._admission.ask(received, facts)
+        self._owed[exchange] = _Owed(channel, received, facts)
+        self._let_in(received, facts)
         return exchange
 
-    def receive_head(self, channel: Channel, *, facts: RequestFacts | None, http: HttpHead) -> int:
-        """Refuse a request without a message: a proxy has no sessions."""
-        refusal = error_message(None, invalid_request("sessions are not served here"))
-        channel.reply(refusal, 405, (("allow", "POST"),))
-        return next(self._exchanges)
+    def receive_from(self, message: Any, channel: Channel, *, principal: str | None, access: Access) -> int:
+        """Take in the message of a caller who is known already; return the exchange it opened."""
+        exchange = next(self._exchanges)
+        admitted = MessageAdmitted(exchange=exchange, message=message, principal=principal, access=access)
+        self._owed[exchange] = _Owed(channel, admitted, None)
+        self.feed(admitted)
+        return exchange
+
+    def _let_in(self, received: MessageReceived, facts: RequestFacts | None) -> None:
+        if self.asks_who_calls:
+            self._admission.ask(received, facts)
+        else:
+            self.feed(received)
 
     def closed(self, exchange: int) -> None:
         """The caller of this exchange is gone. Harmless after its reply."""
         if self._owed.pop(exchange, None) is None:
             return
-        if self._admission is None or not self._admission.cancel(exchange):
+        self._rechecks.cancel(exchange)
+        if not self._admission.cancel(exchange):
             self.feed(ExchangeClosed(exchange))
 
     def ready(self, exchange: int) -> None:
@@ -184,10 +218,31 @@ class ProxyDriver:
         if exchange in self._owed:
             self.feed(StreamReady(exchange))
 
+    def reconfigure(self, proxy: Proxy) -> None:
+        """Go on as another declaration has it; streams and calls that it still allows go on too (PRX.2).
+
+        Its ``limits`` and its codec are without effect: those the proxy began with stay. Whoever waits is
+        authenticated anew, and a stream ends where that fails (PRX.7).
+        """
+        self._ways.change(proxy)
+        self._door.principal, self._door.limits = proxy.authenticate, proxy.settings.limits
+        self._dashboard.change(proxy)
+        self.feed(SettingsChanged(proxy.settings))
+        for exchange, owed in list(self._owed.items()):
+            self._rechecks.cancel(exchange)
+            if self._admission.cancel(exchange):  # nobody has said yet who that is: ask whoever says it now
+                self._let_in(owed.received, owed.facts)
+            elif not self.asks_who_calls:
+                self.feed(AccessChanged(exchange=exchange, principal=None, access=proxy.settings.access))
+            elif owed.facts is None:  # it came when nobody was asked for a name
+                self.feed(AccessChanged(exchange=exchange, principal=None, access=None))
+            else:
+                self._rechecks.ask(owed.received, owed.facts)
+        self._end_old_ways()
+
     def wake(self) -> None:
         """The time asked for by ``Loop.wake_at`` has come."""
-        self._deadline = None
-        self.feed(TimePassed())
+        self._feeder.wake()
 
     def shutdown(self) -> None:
         """End the listen streams gracefully and refuse new requests."""
@@ -195,13 +250,15 @@ class ProxyDriver:
 
     def stop_calls(self) -> None:
         """Tell whoever still waits that the proxy stops: the end of the time that :meth:`shutdown` leaves."""
+        self._dashboard.stop()
         for exchange, owed in list(self._owed.items()):
             if self._owed.pop(exchange, None) is None:
                 continue
             request = parse_message(owed.message)
             request_id = request.id if isinstance(request, Request) else None
             owed.channel.reply(error_message(request_id, SHUTTING_DOWN), 503)
-            if self._admission is None or not self._admission.cancel(exchange):
+            self._rechecks.cancel(exchange)
+            if not self._admission.cancel(exchange):
                 self.feed(ExchangeClosed(exchange))
 
     async def settled(self) -> None:
@@ -215,8 +272,7 @@ class ProxyDriver:
 
     def close(self) -> None:
         """Give up what is in flight, and take in nothing any more."""
-        self._feeding = True
-        self._inbox.clear()
+        self._feeder.close()
         for request, (transport, _) in list(self._in_flight.items()):
             transport.stop(request)
         self._in_flight.clear()
@@ -225,31 +281,10 @@ class ProxyDriver:
 
     def feed(self, fact: Any) -> None:
         """Hand a fact to the engine, now or when it is done with those before, and do what it says."""
-        self._inbox.append(fact)
-        if self._feeding:
-            return
-        self._feeding = True
-        try:
-            while self._inbox:
-                self._step(self._inbox.popleft())
-        finally:
-            self._feeding = False
+        self._feeder.feed(fact)
 
-    def _step(self, fact: ProxyInput) -> None:
-        try:
-            step = self._engine.handle(fact, now=self._loop.now_ms())
-        except Exception as error:
-            self._contain(fact, error)
-            return
-        for effect in step.effects:
-            self._actions[type(effect)](effect)
-        if step.deadline != self._deadline:
-            self._deadline = step.deadline
-            self._loop.wake_at(step.deadline)
-
-    def _contain(self, fact: ProxyInput, error: Exception) -> None:
+    def _contain(self, fact: ProxyInput) -> None:
         """The engine did not take ``fact``, which is an error of this package: nobody shall wait in vain."""
-        _log.error("the engine did not take %s: %s", type(fact).__name__, describe(error))
         if isinstance(fact, MessageReceived):
             unhandled = internal_error("the request could not be handled")
             self._refuse(fact, unhandled, unhandled.http_status)
@@ -281,11 +316,23 @@ class ProxyDriver:
             request_id = request.id if isinstance(request, Request) else None
             owed.channel.reply(error_message(request_id, error), http_status, headers)
 
+    # -- to who is authenticated anew ----------------------------------------------------------------------
+
+    def _known_again(self, admitted: Any) -> None:
+        self.feed(
+            AccessChanged(exchange=admitted.exchange, principal=admitted.principal, access=admitted.access)
+        )
+
+    def _not_known(
+        self, received: Arrival, error: ErrorObject, http_status: int, headers: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        self.feed(AccessChanged(exchange=received.exchange, principal=None, access=None))
+
     # -- to upstreams --------------------------------------------------------------------------------------
 
     def _send_upstream(self, send: SendUpstream) -> None:
         name = send.request
-        transport = self._find_transport(send.upstream, send.authorization, send.streams)
+        transport = self._ways.find(send.upstream, send.authorization, send.streams)
         if transport is None:  # the configuration names an authorization that the upstream does not have
             _log.error("there is no authorization of that name for an upstream")
             self.feed(UpstreamFailed(name, sent=False))
@@ -323,12 +370,13 @@ class ProxyDriver:
 
     def _ask_store(self, effect: ProxyStoreEffect) -> None:
         self._unanswered += 1
-        self._submit(effect, self._answered)
+        self.submit(effect, self._answered)
 
     def _tell_store(self, effect: ProxyStoreEffect) -> None:
-        self._submit(effect, self.feed)
+        self.submit(effect, self.feed)
 
-    def _submit(self, effect: ProxyStoreEffect, answer: Callable[[ProxyStoreFact], None]) -> None:
+    def submit(self, effect: ProxyStoreEffect, answer: Callable[[ProxyStoreFact], None]) -> None:
+        """Put an effect to the store, and have its answer, be it that it failed."""
         try:
             self._store.submit(effect, answer)
         except Exception as error:
@@ -345,6 +393,24 @@ class ProxyDriver:
     def _note_landing(self) -> None:
         if self._landed is not None:
             self._landed.set()
+        if self._ways.old:
+            self._end_old_ways()
+
+    def _end_old_ways(self) -> None:
+        """End the transports of upstreams as they were, once nothing is in flight on them."""
+        used = {id(transport) for transport, _ in self._in_flight.values()}
+        for transport in self._ways.old:
+            if id(transport) not in used and id(transport) not in self._ending:
+                self._ending.add(id(transport))
+                self._loop.spawn(partial(self._end_way, transport))
+
+    async def _end_way(self, transport: UpstreamTransport) -> None:
+        try:
+            await self._ways.end(transport)
+        except Exception as error:
+            _log.error("the way to an upstream did not end well: %s", describe(error))
+        finally:
+            self._ending.discard(id(transport))
 
 
 def _named(received: Arrival, caller: Any, _: Any) -> Arrival:

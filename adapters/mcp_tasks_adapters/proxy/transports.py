@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mcp_tasks_adapters.client.http import HttpTransport
 from mcp_tasks_adapters.proxy.driver import UpstreamTransport
@@ -14,7 +14,11 @@ __all__ = ["Transports"]
 
 class Transports:
     """One for each authorization at an upstream. Over HTTP, listen streams have connections of their own, so
-    that many of them leave the others their places; on stdio all is said to one process."""
+    that many of them leave the others their places; on stdio all is said to one process.
+
+    When upstreams are declared anew, those that are not as before get new transports; an old one stays until
+    what is in flight on it has been answered.
+    """
 
     def __init__(
         self,
@@ -28,10 +32,13 @@ class Transports:
         self._http = http
         self._stdio = stdio
         self._made: dict[tuple[str, str, bool], HttpTransport | StdioTransport] = {}
+        self._old: list[HttpTransport | StdioTransport] = []
 
     def find(self, upstream: str, authorization: str, streams: bool) -> UpstreamTransport | None:
-        """Return the way to an upstream; ``None``: it knows no such authorization."""
-        declared = self._upstreams[upstream]
+        """Return the way to an upstream; ``None``: there is none, or it knows no such authorization."""
+        declared = self._upstreams.get(upstream)
+        if declared is None:
+            return None
         key = upstream, authorization, streams and isinstance(declared, HttpUpstream)
         found = self._made.get(key)
         if found is None:
@@ -52,7 +59,41 @@ class Transports:
             return None
         return self._http(declared, declared.authorizations[authorization])
 
+    def change(self, proxy: Proxy) -> None:
+        """Lead to the upstreams of another declaration from now on."""
+        before, self._upstreams = self._upstreams, proxy.upstreams
+        for key in list(self._made):
+            if _way(before.get(key[0]), key[1]) != _way(self._upstreams.get(key[0]), key[1]):
+                self._old.append(self._made.pop(key))
+
+    @property
+    def old(self) -> Sequence[UpstreamTransport]:
+        """Those that no new request goes to."""
+        return tuple(self._old)
+
+    async def end(self, transport: UpstreamTransport) -> None:
+        """End an old one, on which nothing is in flight any more."""
+        found = next((old for old in self._old if old is transport), None)
+        if found is None:
+            return
+        try:
+            await found.close()  # where this is cancelled, it is for close() to end
+        except Exception:
+            self._old.remove(found)
+            raise
+        self._old.remove(found)
+
     async def close(self) -> None:
         """End all of them. No request is in flight any more."""
-        for transport in self._made.values():
+        for transport in (*self._made.values(), *self._old):
             await transport.close()
+
+
+def _way(declared: HttpUpstream | StdioUpstream | None, authorization: str) -> object:
+    """Return all that makes a transport what it is; labels and gates do not."""
+    if isinstance(declared, HttpUpstream):
+        headers = declared.authorizations.get(authorization) if authorization else declared.headers
+        return declared.url, headers, declared.ssl_context, declared.connection_limits
+    if isinstance(declared, StdioUpstream):
+        return declared.command, declared.env, declared.cwd, declared.stderr
+    return None

@@ -3,108 +3,70 @@
 from __future__ import annotations
 
 import os
-import shlex
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from math import inf
-from typing import Any, Unpack
+from typing import Any
 
 import trio
 
-from mcp_tasks_adapters.client.client import Client
-from mcp_tasks_adapters.client.driver import ClientDriver, Transport
-from mcp_tasks_adapters.client.http import ConnectionLimits, HeadersFunction, HttpTransport
-from mcp_tasks_adapters.client.options import HttpOptions, Options, StdioOptions, requester_settings
 from mcp_tasks_adapters.clock import SteadyClock
+from mcp_tasks_adapters.connecting import Connector
 from mcp_tasks_adapters.http_exchange import HttpAddress
-from mcp_tasks_adapters.stdio_client import StdioTransport
 from mcp_tasks_adapters.trio_h11.loop import TrioLoop
-from mcp_tasks_proto.limits import Limits
-from mcp_tasks_proto.requester import RequesterSettings
 
-__all__ = [
-    "TrioClientLoop",
-    "connect",
-    "connect_stdio",
-    "http_transports",
-    "process_spawner",
-    "stdio_transports",
-    "stream_opener",
-]
+__all__ = ["TrioClientLoop", "connect", "connect_stdio", "open_loop"]
 
 READ_BYTES = 64 * 1024
 
 
-@asynccontextmanager
-async def connect(url: str, **options: Unpack[HttpOptions]) -> AsyncIterator[Client]:
-    """Give a client of the MCP endpoint at ``url``, for the length of the block.
-
-    What may be given beside the URL stands at :class:`~mcp_tasks_adapters.client.options.HttpOptions`.
-    Nothing is sent, and no connection made, before the client is asked for something. When the block is left
-    nothing of the client is left either. Raises ``ValueError`` for a URL or options that cannot be used.
-    """
-    settings = requester_settings(url, mirror_arguments=True, options=options)
-    transport = http_transports(
-        url,
-        headers=options.get("headers"),
-        ssl_context=options.get("ssl_context"),
-        limits=options.get("limits") or Limits(),
-        connection_limits=options.get("connection_limits") or ConnectionLimits(),
-    )
-    async with _client_of(transport, settings, options) as client:
-        yield client
+# -- running -------------------------------------------------------------------------------------------------
 
 
-@asynccontextmanager
-async def connect_stdio(command: Sequence[str], **options: Unpack[StdioOptions]) -> AsyncIterator[Client]:
-    """Start a server and give a client of it, for the length of the block; then the server is ended.
+class TrioClientLoop(TrioLoop):
+    """The :class:`~mcp_tasks_adapters.client.loop.NetworkLoop` in a nursery of the caller's."""
 
-    What may be given beside the command stands at
-    :class:`~mcp_tasks_adapters.client.options.StdioOptions`. Raises ``OSError`` when the command cannot be
-    started, and ``ValueError`` for options that cannot be used.
-    """
-    settings = requester_settings(f"stdio:{shlex.join(command)}", mirror_arguments=False, options=options)
-    transport = stdio_transports(
-        command,
-        env=options.get("env"),
-        cwd=options.get("cwd"),
-        stderr=options.get("stderr"),
-        limits=options.get("limits") or Limits(),
-    )
-    async with _client_of(transport, settings, options) as client:
-        yield client
+    async def within(self, seconds: float | None, run: Callable[[], Awaitable[object]]) -> bool:
+        """Await ``run()`` for at most so long."""
+        with trio.move_on_after(inf if seconds is None else seconds) as scope:
+            await run()
+        return not scope.cancelled_caught
 
+    async def finish(self, seconds: float | None, run: Callable[[], Awaitable[object]]) -> None:
+        """Await ``run()`` for at most so long, cancelled or not."""
+        with trio.move_on_after(inf if seconds is None else seconds, shield=True):
+            await run()
 
-# -- ways to a server ----------------------------------------------------------------------------------------
+    def close(self) -> None:
+        """Nothing is left to do: the alarm ends with the nursery."""
 
+    async def open_stream(
+        self, address: HttpAddress, context: ssl.SSLContext | None, patience: float
+    ) -> _Stream:
+        """Connect."""
+        raw = await trio.open_tcp_stream(address.host, address.port)
+        if context is None:
+            return _Stream(raw, raw, patience)
+        secure = trio.SSLStream(raw, context, server_hostname=address.host, https_compatible=True)
+        try:
+            with _as_os_errors():
+                await secure.do_handshake()
+        except BaseException:
+            await trio.aclose_forcefully(raw)
+            raise
+        return _Stream(secure, raw, patience)
 
-def stream_opener(
-    url: str, *, ssl_context: ssl.SSLContext | None = None, limits: Limits
-) -> tuple[HttpAddress, Callable[[], Awaitable[_Stream]]]:
-    """Return where an endpoint is, and what opens a connection to it. Raises ``ValueError`` for its URL."""
-    address = HttpAddress.parse(url)
-    context = ssl_context if address.secure else None
-    if address.secure and context is None:
-        context = ssl.create_default_context()
-
-    async def open_stream() -> _Stream:
-        return await _open_stream(address, context, limits.write_timeout_ms / 1000)
-
-    return address, open_stream
-
-
-def process_spawner(
-    command: Sequence[str],
-    *,
-    env: Mapping[str, str] | None = None,
-    cwd: str | os.PathLike[str] | None = None,
-    stderr: Any,
-) -> Callable[[], Awaitable[_Process]]:
-    """Return what starts a server, with pipes to it."""
-
-    async def spawn() -> _Process:
+    async def start_process(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None,
+        cwd: str | os.PathLike[str] | None,
+        stderr: Any,
+    ) -> _Process:
+        """Start a process."""
         return _Process(
             await trio.lowlevel.open_process(
                 list(command),
@@ -116,66 +78,14 @@ def process_spawner(
             )
         )
 
-    return spawn
-
-
-def http_transports(
-    url: str,
-    *,
-    headers: Mapping[str, str] | HeadersFunction | None,
-    ssl_context: ssl.SSLContext | None,
-    limits: Limits,
-    connection_limits: ConnectionLimits,
-) -> Callable[[TrioClientLoop], HttpTransport]:
-    """Return what makes a transport to an endpoint on a loop. Raises ``ValueError`` for its URL."""
-    address, open_stream = stream_opener(url, ssl_context=ssl_context, limits=limits)
-    return lambda loop: HttpTransport(
-        address,
-        loop=loop,
-        open_stream=open_stream,
-        headers=headers,
-        limits=limits,
-        connection_limits=connection_limits,
-    )
-
-
-def stdio_transports(
-    command: Sequence[str],
-    *,
-    env: Mapping[str, str] | None,
-    cwd: str | os.PathLike[str] | None,
-    stderr: Any,
-    limits: Limits,
-) -> Callable[[TrioClientLoop], StdioTransport]:
-    """Return what makes a transport to a server that it starts, on a loop."""
-    spawn = process_spawner(command, env=env, cwd=cwd, stderr=stderr)
-    return lambda loop: StdioTransport(loop, spawn, limits)
-
-
-# -- running -------------------------------------------------------------------------------------------------
-
-
-class TrioClientLoop(TrioLoop):
-    """The :class:`~mcp_tasks_adapters.client.loop.ClientLoop` in a nursery of the caller's."""
-
-    async def within(self, seconds: float | None, run: Callable[[], Awaitable[object]]) -> bool:
-        """Await ``run()`` for at most so long."""
-        with trio.move_on_after(inf if seconds is None else seconds) as scope:
-            await run()
-        return not scope.cancelled_caught
-
 
 @asynccontextmanager
-async def _client_of(
-    transport_on: Callable[[TrioClientLoop], Transport], settings: RequesterSettings, options: Options
-) -> AsyncIterator[Client]:
-    """Run a client for the length of the block. An exception of the block stays as it is, in no group."""
+async def open_loop() -> AsyncIterator[TrioClientLoop]:
+    """Give a loop for the length of the block. An exception of the block stays as it is, in no group."""
     raised: BaseException | None = None
     async with trio.open_nursery() as nursery:
-        loop = TrioClientLoop(nursery, SteadyClock().now_ms)
         try:
-            async with _running(loop, transport_on, settings, options) as client:
-                yield client
+            yield TrioClientLoop(nursery, SteadyClock().now_ms)
         except BaseException as error:
             raised = error
         # Whoever was cancelled from outside has that exception already.
@@ -185,48 +95,12 @@ async def _client_of(
         raise raised
 
 
-@asynccontextmanager
-async def _running(
-    loop: TrioClientLoop,
-    transport_on: Callable[[TrioClientLoop], Transport],
-    settings: RequesterSettings,
-    options: Options,
-) -> AsyncIterator[Client]:
-    transport = transport_on(loop)
-    driver = ClientDriver(
-        settings,
-        loop=loop,
-        transport=transport,
-        answer=options.get("answer"),
-        on_trace=options.get("on_trace"),
-        era=options.get("era"),
-    )
-    loop.start(driver.wake)
-    await transport.open()
-    try:
-        yield Client(driver)
-        await driver.finish()
-    finally:
-        driver.close()
-        with trio.CancelScope(shield=True):
-            await transport.close()
+_connector = Connector(open_loop)
+connect = _connector.connect
+connect_stdio = _connector.connect_stdio
 
 
 # -- connections ---------------------------------------------------------------------------------------------
-
-
-async def _open_stream(address: HttpAddress, context: ssl.SSLContext | None, patience: float) -> _Stream:
-    raw = await trio.open_tcp_stream(address.host, address.port)
-    if context is None:
-        return _Stream(raw, raw, patience)
-    secure = trio.SSLStream(raw, context, server_hostname=address.host, https_compatible=True)
-    try:
-        with _as_os_errors():
-            await secure.do_handshake()
-    except BaseException:
-        await trio.aclose_forcefully(raw)
-        raise
-    return _Stream(secure, raw, patience)
 
 
 class _Stream:

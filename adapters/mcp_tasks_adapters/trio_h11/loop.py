@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from math import inf
+from typing import TypeVar
 
 import trio
 
 from mcp_tasks_adapters.clock import LONGEST_NAP_MS, unix_ms
 from mcp_tasks_adapters.driver import Driver, Job, Store
 from mcp_tasks_adapters.stores import MemoryStore
-from mcp_tasks_adapters.storing import SETTLE_MS
+from mcp_tasks_adapters.storing import SETTLE_MS, Openable
 from mcp_tasks_adapters.toolkit import Server
 
-__all__ = ["Alarm", "TrioLoop", "TrioThread", "open_driver", "told_when_cancelled"]
+__all__ = ["Alarm", "TrioLoop", "TrioThread", "open_driver", "opened", "told_when_cancelled"]
+
+_Store = TypeVar("_Store", bound=Openable)
 
 
 class Alarm:
@@ -88,8 +91,9 @@ class TrioLoop(TrioThread):
 
     def wake_at(self, deadline_ms: int | None) -> None:
         """Wake the driver at that Unix time; replaces what was asked for before."""
-        if deadline_ms != self._due_ms:
-            self._due_ms = deadline_ms
+        before_ms, self._due_ms = self._due_ms, deadline_ms
+        # An alarm that comes too early finds nothing due, and is set again then.
+        if deadline_ms is not None and (before_ms is None or deadline_ms < before_ms):
             self._alarm.move(self._next())
 
     def _ring(self) -> float:
@@ -124,10 +128,10 @@ async def open_driver(
     :class:`~mcp_tasks_adapters.storing.StoreError` when it cannot be opened.
     """
     async with AsyncExitStack() as stack:
-        opened = await stack.enter_async_context(_opened(MemoryStore() if store is None else store))
+        open_store = await stack.enter_async_context(opened(MemoryStore() if store is None else store))
         async with trio.open_nursery() as nursery:
             loop = TrioLoop(nursery, now_ms)
-            driver = Driver(server, store=opened, loop=loop)
+            driver = Driver(server, store=open_store, loop=loop)
             stack.push_async_callback(_settle, driver)
             loop.start(driver.wake)
             try:
@@ -143,7 +147,8 @@ async def _settle(driver: Driver) -> None:
 
 
 @asynccontextmanager
-async def _opened(store: Store) -> AsyncIterator[Store]:
+async def opened(store: _Store) -> AsyncIterator[_Store]:
+    """Open a store for the length of the block."""
     await store.open(TrioThread())
     try:
         yield store

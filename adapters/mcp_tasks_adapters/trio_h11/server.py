@@ -1,12 +1,13 @@
 """Streamable HTTP on trio: sockets, timers and concurrency, and nothing that a protocol would decide.
 
-A connection is one task that reads, answers what can be answered at once, and writes. A second task is its
-alarm. Only when an answer comes later, from somebody else's task, does it get a third one, which writes.
+A connection is one task that reads, and one that is its alarm. An answer is written on the spot, by whoever
+has it; only what the system does not take at once gets a third task, which waits until it does.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
@@ -177,21 +178,25 @@ class HttpServer:
 
 
 class _Connection:
-    """One stream and the tasks around it."""
+    """One stream and the tasks around it.
+
+    What the system takes at once is written on the spot, by whoever has it; the rest is the writer's.
+    """
 
     _nursery: trio.Nursery
 
     def __init__(self, endpoint: HttpEndpoint, stream: trio.abc.Stream) -> None:
         self._stream = stream
+        self._file = _file_of(stream)
         self._http = HttpConnection(
             endpoint, peer=_peer(stream), now=trio.current_time(), output_ready=self._settle
         )
         self._alarm = Alarm(self._ring)
         self._alarm.move(self._http.deadline)
+        self._rest = b""
         self._has_writer = False
         self._writer = trio.lowlevel.ParkingLot()
         self._reader = trio.lowlevel.ParkingLot()
-        self._flushing = False
         self._half_closed = False
 
     async def run(self) -> None:
@@ -216,42 +221,45 @@ class _Connection:
         self._nursery.cancel_scope.cancel()
 
     async def _read(self) -> None:
-        while True:
-            await self._flush()
-            if self._http.closed:
-                return
-            if not self._http.wants_input:
+        http = self._http
+        while not http.closed:
+            if http.wants_input:
+                http.receive(await self._receive(), trio.current_time())
+                self._settle()
+            else:
                 await self._reader.park()
+
+    async def _receive(self) -> bytes:
+        """Wait for bytes. To try first is in vain where an answer has only just left."""
+        if self._file is None:
+            return bytes(await self._stream.receive_some(READ_BYTES))
+        while True:
+            await trio.lowlevel.wait_readable(self._file)
+            try:
+                return os.read(self._file, READ_BYTES)
+            except BlockingIOError:
                 continue
-            data = await self._stream.receive_some(READ_BYTES)
-            self._http.receive(bytes(data), trio.current_time())
+            except OSError as error:
+                raise trio.BrokenResourceError from error
 
     async def _write(self) -> None:
+        """Write what did not leave at once, and end this side of the connection when that is due."""
+        http = self._http
         with suppress(trio.BrokenResourceError):
-            while True:
-                await self._flush()
-                if self._http.closed:
-                    break
-                self._reader.unpark()
-                await self._writer.park()
+            while not http.closed:
+                if self._rest or http.has_output:
+                    data = self._rest or http.take_output(trio.current_time())
+                    self._alarm.move(http.deadline)
+                    await self._stream.send_all(data)
+                    self._rest = b""
+                    self._written()
+                elif http.half_closed and not self._half_closed:
+                    self._half_closed = True
+                    if isinstance(self._stream, trio.abc.HalfCloseableStream):
+                        await self._stream.send_eof()
+                else:
+                    await self._writer.park()
         self._nursery.cancel_scope.cancel()
-
-    async def _flush(self) -> None:
-        """Write what there is; whoever is at it already takes the rest along."""
-        if self._flushing:
-            return
-        self._flushing = True
-        while self._http.has_output:
-            data = self._http.take_output(trio.current_time())
-            self._alarm.move(self._http.deadline)
-            await self._stream.send_all(data)
-            self._http.written(trio.current_time())
-        if self._http.half_closed and not self._half_closed:
-            self._half_closed = True
-            if isinstance(self._stream, trio.abc.HalfCloseableStream):
-                await self._stream.send_eof()
-        self._flushing = False
-        self._alarm.move(self._http.deadline)
 
     def _ring(self) -> float:
         self._http.time_passed(trio.current_time())
@@ -259,14 +267,52 @@ class _Connection:
         return self._http.deadline
 
     def _settle(self) -> None:
-        """Something happened outside the tasks that read and write: let them see it."""
-        if self._http.closed:
+        """Something happened: write what there is now, and let the tasks see what concerns them."""
+        http = self._http
+        if http.has_output and not http.closed:
+            self._write_now()
+        if http.closed:
             self._nursery.cancel_scope.cancel()
-        elif self._http.has_output:
-            if not self._has_writer:
-                self._has_writer = True
-                self._nursery.start_soon(self._write)
-            self._writer.unpark()
+            return
+        if http.has_output or self._rest or (http.half_closed and not self._half_closed):
+            self._wake_writer()
+        self._alarm.move(http.deadline)
+
+    def _write_now(self) -> None:
+        """Write one answer without waiting; should there be more, others get their turn first."""
+        if self._file is None:
+            return
+        data = self._http.take_output(trio.current_time())
+        try:
+            sent = os.write(self._file, data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:  # the peer has left
+            self._http.lost()
+            return
+        if sent == len(data):
+            self._written()
+        else:
+            self._rest = data[sent:]
+
+    def _written(self) -> None:
+        self._http.written(trio.current_time())
+        self._alarm.move(self._http.deadline)
+        if self._reader:
+            self._reader.unpark()
+
+    def _wake_writer(self) -> None:
+        if not self._has_writer:
+            self._has_writer = True
+            self._nursery.start_soon(self._write)
+        self._writer.unpark()
+
+
+def _file_of(stream: trio.abc.Stream) -> int | None:
+    """Return the descriptor of a socket that can be written to as a file without waiting, else ``None``."""
+    if isinstance(stream, trio.SocketStream) and os.name == "posix":
+        return stream.socket.fileno()
+    return None
 
 
 def _peer(stream: trio.abc.Stream) -> str | None:

@@ -17,16 +17,12 @@ from mcp_tasks_proto.errors import (
 )
 from mcp_tasks_proto.legacy.messages import ServerAsked
 from mcp_tasks_proto.legacy.requester.calls import PlainCall, PlainCalls
-from mcp_tasks_proto.legacy.requester.channel import Channel
+from mcp_tasks_proto.legacy.requester.channel import Channel, Session
 from mcp_tasks_proto.legacy.requester.questions import QUESTIONS, Delivered, Question, kind_of
-from mcp_tasks_proto.legacy.requester.reading import (
-    asks_for_task,
-    question_in,
-    related_task,
-    with_related_task,
-)
+from mcp_tasks_proto.legacy.requester.reading import asks_for_task, question_in, related_task
 from mcp_tasks_proto.legacy.requester.receiver import RECEIVER_METHODS, Receiver
 from mcp_tasks_proto.legacy.requester.tasks import Followed, FollowedTasks
+from mcp_tasks_proto.legacy.translation import with_related_task
 from mcp_tasks_proto.legacy.vocabulary import PING
 from mcp_tasks_proto.requester.rounds import answerable
 from mcp_tasks_proto.wire.jsonrpc import Request, parse_message
@@ -34,6 +30,8 @@ from mcp_tasks_proto.wire.jsonrpc import Request, parse_message
 __all__ = ["Reception"]
 
 Owner = Followed | PlainCall
+
+_NOBODY: Final = "nobody here answers this"
 
 
 @define(eq=False, kw_only=True)
@@ -76,7 +74,7 @@ class Reception:
         elif as_task:
             self._receive(asked, request, question, owner)
         else:
-            reply = partial(self._answer, request.id, related_task(request.params))
+            reply = partial(self._answer, self.channel.session, request.id, related_task(request.params))
             self._put(owner, Question(request=question, message_id=request.id, reply=reply))
 
     def _owner(self, stream: int, request: Request) -> Owner | None:
@@ -102,12 +100,19 @@ class Reception:
 
     def _answer(
         self,
+        session: Session | None,
         request_id: str | int,
         task_id: str | None,
         response: Mapping[str, Any],
         delivered: Delivered,
     ) -> None:
-        """Answer a question; what belongs to a task says so."""
+        """Answer a question in its session; what belongs to a task says so.
+
+        In the next one the id may be another question's. Who asks again there gets the answer then.
+        """
+        if session is not self.channel.session:
+            delivered(True)
+            return
         result = response if task_id is None else with_related_task(response, task_id)
         self.channel.respond(request_id, result, lambda answer: delivered(answer.taken))
 
@@ -142,6 +147,3 @@ class Reception:
             self.calls.withdraw(*found)
         elif question := self.tasks.find(request_id):
             question.over = True
-
-
-_NOBODY: Final = "nobody here answers this"

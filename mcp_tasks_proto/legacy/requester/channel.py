@@ -1,7 +1,8 @@
 """The legacy side of a requester: its session, what was sent in it, and what waits for it to stand.
 
 A request of the engine's may take several of the server's: each of these is *pending*, and knows which one of
-the engine's it serves. What a session that is lost leaves unanswered is sent once more in the next.
+the engine's it serves. A request whose session turns out to be gone is sent once more in the next, and what
+is asked while there is none waits for it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from mcp_tasks_proto.legacy.requester.reading import at, initialize_params
 from mcp_tasks_proto.legacy.vocabulary import INITIALIZE, INITIALIZED
 from mcp_tasks_proto.requester.effects import StopRequest
 from mcp_tasks_proto.requester.inputs import RequesterInput, RequestFailed, ResponseReceived
-from mcp_tasks_proto.requester.outcomes import Fault
+from mcp_tasks_proto.requester.outcomes import DENIED, Fault
 from mcp_tasks_proto.requester.requests import backoff
 from mcp_tasks_proto.requester.settings import RequesterSettings
 from mcp_tasks_proto.timers import Timers
@@ -75,7 +76,7 @@ class _Pending:
 
     sent: SendLegacy
     answered: Answered
-    inner: int | None
+    inner: int | None = None
     """The engine's request that it serves."""
     repeated: bool = False
     """Whether it was sent in an earlier session before."""
@@ -83,7 +84,7 @@ class _Pending:
     """How its stream last broke off, where it is to be taken up again."""
     fruitless: int = 0
     """How often that brought nothing new, in a row."""
-    in_flight: bool = True
+    in_flight: bool = False
     """Whether something of it is with the transport."""
 
 
@@ -93,7 +94,7 @@ class _Held:
 
     inner: int | None
     go: Callable[[], None]
-    fail: Callable[[RequestFailed], None]
+    fail: Callable[[Fact], None]
 
 
 @define(eq=False, kw_only=True)
@@ -114,6 +115,8 @@ class Channel:
     now: int = 0
     session: Session | None = field(init=False, default=None)
     """The session that stands."""
+    _unproven: bool = field(init=False, default=False)
+    """Whether that is another process's, in which nothing has been answered here."""
     _opening: int | None = field(init=False, default=None)
     _pending: dict[int, _Pending] = field(init=False, factory=dict)
     _held: list[_Held] = field(init=False, factory=list)
@@ -125,7 +128,7 @@ class Channel:
         go: Callable[[], None],
         *,
         inner: int | None = None,
-        fail: Callable[[RequestFailed], None],
+        fail: Callable[[Fact], None],
     ) -> None:
         """Do something in a session, be it one that has yet to be opened. ``inner`` is who it is done for."""
         if self.session is not None:
@@ -139,10 +142,12 @@ class Channel:
         """Go on in a session that another process has opened, unless there is one here."""
         if self.session is None and self._opening is None:
             self.session = Session(session_id=session_id, initialized=initialized)
+            self._unproven = True
 
     def _open(self) -> None:
-        name = self._post(request_message(0, INITIALIZE, initialize_params(self.settings)), self._greeted)
-        self._opening = name
+        name = self._opening = next(self.names)
+        message = request_message(name, INITIALIZE, initialize_params(self.settings))
+        self._begin(SendLegacy(request=name, message=message), self._greeted, None)
         self.time_out(name)
 
     def _greeted(self, answer: Answer) -> None:
@@ -161,11 +166,9 @@ class Channel:
             http = answer.fact.http if isinstance(answer.fact, ResponseReceived) else None
             session_id = None if http is None else http.session
             opened = Session(session_id=session_id, initialized=result)
-            name = self._post(
-                notification_message(INITIALIZED, {}), partial(self._confirmed, opened), session=opened
-            )
-            self._opening = name
-            self.time_out(name)
+            confirmation = notification_message(INITIALIZED, {})
+            self._opening = self._post(confirmation, partial(self._confirmed, opened), opened)
+            self.time_out(self._opening)
 
     def _confirmed(self, opened: Session, answer: Answer) -> None:
         if not answer.taken:
@@ -180,8 +183,7 @@ class Channel:
         self._opening = None
         if self.failed(answer):
             return
-        fault = answer.fact.fault if isinstance(answer.fact, RequestFailed) else Fault.SERVER
-        failure = RequestFailed(0, f"no session with the server: {_why(answer)}", sent=False, fault=fault)
+        failure = _failure(answer)
         held, self._held[:] = list(self._held), []
         for one in held:
             one.fail(failure)
@@ -189,7 +191,7 @@ class Channel:
     def forget_session(self) -> None:
         """The session is gone: the next message opens another."""
         if self.session is not None:
-            self.session = None
+            self.session, self._unproven = None, False
             self.lost()
 
     def drop_held(self) -> None:
@@ -199,12 +201,19 @@ class Channel:
     # -- sending -------------------------------------------------------------------------------------------
 
     def ask(self, inner: int | None, method: str, params: Mapping[str, Any], answered: Answered) -> int:
-        """Send a request in the session that stands; return its name."""
-        return self._post(request_message(0, method, params), answered, inner=inner)
+        """Send a request, where no session stands in the next one; return its name."""
+        name = next(self.names)
+        send = SendLegacy(request=name, message=request_message(name, method, params))
+        pending = self._pending[name] = _Pending(sent=send, answered=answered, inner=inner)
+        if self.session is None:
+            self._hold(pending)
+        else:
+            self._send(pending, self.session)
+        return name
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
         """Send a notification."""
-        self.time_out(self._post(notification_message(method, params), _ignore))
+        self.time_out(self._post(notification_message(method, params), _ignore, self.session))
 
     def respond(
         self,
@@ -219,46 +228,33 @@ class Channel:
             message = error_message(request_id, answer)
         else:
             message = result_message(request_id, answer)
-        self.time_out(self._post(message, answered or _ignore))
+        self.time_out(self._post(message, answered or _ignore, self.session))
 
-    def open_stream(self, answered: Answered, last_event_id: str | None) -> None:
+    def open_stream(self, answered: Answered, last_event_id: str | None) -> int:
         """Open a stream for what the server says unasked (HTTP GET), or take it up where it broke off."""
         send = SendLegacy(request=next(self.names), verb="GET", last_event_id=last_event_id)
-        self._send(send, answered)
+        return self._begin(send, answered, self.session)
 
     def end_session(self) -> None:
         """Tell the server that the session is not needed any more (HTTP DELETE)."""
         if self.session is not None and self.session.session_id is not None:
-            self.time_out(self._send(SendLegacy(request=next(self.names), verb="DELETE"), _ignore))
+            send = SendLegacy(request=next(self.names), verb="DELETE")
+            self.time_out(self._begin(send, _ignore, self.session))
 
-    def _post(
-        self,
-        message: dict[str, Any],
-        answered: Answered,
-        *,
-        inner: int | None = None,
-        session: Session | None = None,
-    ) -> int:
+    def _post(self, message: dict[str, Any], answered: Answered, session: Session | None) -> int:
         name = next(self.names)
-        if "method" in message and "id" in message:
-            message = {**message, "id": name}
-        return self._send(SendLegacy(request=name, message=message), answered, inner=inner, session=session)
+        return self._begin(SendLegacy(request=name, message=message), answered, session)
 
-    def _send(
-        self,
-        send: SendLegacy,
-        answered: Answered,
-        *,
-        inner: int | None = None,
-        session: Session | None = None,
-        repeated: bool = False,
-    ) -> int:
-        session = session or self.session
-        if session is not None:
-            send = evolve(send, version=LEGACY_VERSION, session=session.session_id)
-        self._pending[send.request] = _Pending(sent=send, answered=answered, inner=inner, repeated=repeated)
-        self.out.append(send)
+    def _begin(self, send: SendLegacy, answered: Answered, session: Session | None) -> int:
+        pending = self._pending[send.request] = _Pending(sent=send, answered=answered)
+        self._send(pending, session)
         return send.request
+
+    def _send(self, pending: _Pending, session: Session | None) -> None:
+        if session is not None:
+            pending.sent = evolve(pending.sent, version=LEGACY_VERSION, session=session.session_id)
+        pending.in_flight = True
+        self.out.append(pending.sent)
 
     def time_out(self, name: int) -> None:
         """Give something up in time that none of the engine's own requests limits."""
@@ -271,10 +267,12 @@ class Channel:
         pending = self._pending.get(fact.request)
         if pending is None or self._takes_up_again(pending, fact):
             return
-        self._end(fact.request)
+        pending.in_flight = False
         if self._session_was_refused(pending, fact):
-            self._send_again(pending)
+            pending.repeated = True
+            self._hold(pending)
             return
+        self._end(fact.request)
         message = fact.message if isinstance(fact, ResponseReceived) else None
         response = parse_message(message)
         if isinstance(response, Response) and response.id in (fact.request, None):
@@ -318,19 +316,27 @@ class Channel:
         """Whether the server no longer knows the session; then this one is forgotten."""
         http = fact.http if isinstance(fact, ResponseReceived) else None
         session_id = pending.sent.session
-        if http is None or http.status != 404 or session_id is None or pending.sent.verb == "DELETE":
+        if http is not None and http.status < 300:
+            self._unproven = False
+        refusing = {400, 404} if self._unproven else {404}  # 400: a server may have no sessions by now
+        if http is None or http.status not in refusing or session_id is None or pending.sent.verb != "POST":
             return False
         if self.session is not None and self.session.session_id == session_id:
             self.forget_session()
         return pending.sent.awaits_response and not pending.repeated and pending.broken is None
 
-    def _send_again(self, pending: _Pending) -> None:
-        """Send a request in the next session, under its name: the last one knew it, and that is gone."""
+    def _hold(self, pending: _Pending) -> None:
+        """Send a request in the next session: there is none, or the last one knew it, and that is gone."""
 
         def go() -> None:
-            self._send(pending.sent, pending.answered, inner=pending.inner, repeated=True)
+            if self._pending.get(pending.sent.request) is pending:
+                self._send(pending, self.session)
 
-        self.when_ready(go, inner=pending.inner, fail=lambda failure: pending.answered(Answer(failure, None)))
+        def fail(failure: Fact) -> None:
+            if self._end(pending.sent.request) is not None:
+                pending.answered(Answer(failure, None))
+
+        self.when_ready(go, fail=fail)
 
     def timed_out(self, name: int) -> None:
         """What a message brings takes too long."""
@@ -344,8 +350,9 @@ class Channel:
         return None if pending is None else pending.inner
 
     def has(self, name: int) -> bool:
-        """Whether something is pending: it was sent in the session that stands, and is not over."""
-        return name in self._pending
+        """Whether the server has something that is pending: it does not wait for the next session."""
+        pending = self._pending.get(name)
+        return pending is not None and (pending.in_flight or pending.broken is not None)
 
     def serve(self, name: int, inner: int | None) -> None:
         """Have something pending serve another request of the engine's from now on."""
@@ -400,11 +407,18 @@ def _ignore(_: Answer) -> None:
     """What nobody waits for."""
 
 
-def _why(answer: Answer) -> str:
-    """Say why a session could not be opened."""
-    if isinstance(answer.fact, RequestFailed):
-        return answer.fact.reason
-    if answer.response is not None and answer.response.error is not None:
-        return f"{answer.response.error.message} ({answer.response.error.code})"
-    status = None if answer.fact.http is None else answer.fact.http.status
-    return "an answer that is none" if status is None else f"HTTP {status} without a message that helps"
+def _failure(answer: Answer) -> Fact:
+    """Return what becomes of those who wait for a session that could not be opened.
+
+    An HTTP status that says it all is theirs too: what it asks for is the same for every request.
+    """
+    fact, error = answer.fact, None if answer.response is None else answer.response.error
+    if isinstance(fact, RequestFailed):
+        return RequestFailed(0, f"no session with the server: {fact.reason}", sent=False, fault=fact.fault)
+    status = 200 if fact.http is None else fact.http.status
+    if status in DENIED or (status >= 300 and error is None):
+        return evolve(fact, request=0, message=None if error is None else error_message(None, error))
+    why = f"HTTP {status} without a message that helps" if fact.http else "an answer that is none"
+    if error is not None:
+        why = f"{error.message} ({error.code})"
+    return RequestFailed(0, f"no session with the server: {why}", sent=False, fault=Fault.SERVER)

@@ -27,7 +27,8 @@ from mcp_tasks_proto.legacy.messages import (
     ServerAsked,
     StreamOpened,
 )
-from mcp_tasks_proto.legacy.requester.channel import Channel
+from mcp_tasks_proto.legacy.requester.channel import Answer, Channel
+from mcp_tasks_proto.legacy.requester.detection import names_modern_version
 from mcp_tasks_proto.legacy.requester.era import EraFinder
 from mcp_tasks_proto.legacy.requester.legacy_server import LegacyServer
 from mcp_tasks_proto.legacy.requester.reading import at
@@ -52,7 +53,8 @@ from mcp_tasks_proto.timers import LAST_MS, Timers
 
 __all__ = ["DualEraRequester"]
 
-_OWN_INPUTS: Final = (ServerAsked, StreamOpened, ConnectionLost, Closing)
+_OWN_INPUTS: Final = frozenset({ServerAsked, StreamOpened, ConnectionLost, Closing})
+"""What the engine does not know."""
 
 
 @define(eq=False, kw_only=True)
@@ -64,6 +66,9 @@ class DualEraRequester:
     """Whether it speaks Streamable HTTP; else stdio."""
     era: Era | None = None
     """The server's; ``None``: it has yet to show."""
+    modern_only: bool = False
+    """Whether 2025-11-25 is not spoken: a server of that era is found out likewise, and what was wanted of it
+    fails with -32022. Over HTTP a ``RequesterEngine`` does without finding out."""
     _names: Iterator[int] = field(init=False, factory=lambda: count(1))
     _timers: Timers = field(init=False, factory=Timers)
     _out: list[DualEraEffect] = field(init=False, factory=list)
@@ -73,6 +78,8 @@ class DualEraRequester:
     _channel: Channel = field(init=False)
     _legacy: LegacyServer = field(init=False)
     _finder: EraFinder = field(init=False)
+    _assumed: bool = field(init=False, default=False)
+    """Whether only a saved reference says that the server is legacy: it may have changed since."""
     _now: int = field(init=False, default=0)
     _engine_deadline: int | None = field(init=False, default=None)
 
@@ -81,6 +88,7 @@ class DualEraRequester:
         self._finder = EraFinder(
             settings=self.settings,
             http=self.http,
+            modern_only=self.modern_only,
             names=self._names,
             out=self._out,
             timers=self._timers,
@@ -94,7 +102,7 @@ class DualEraRequester:
             out=self._out,
             timers=self._timers,
             give=self._inbox.append,
-            failed=self._finder.greeting_failed,
+            failed=self._no_session,
             lost=lambda: self._legacy.session_lost(),
         )
         self._legacy = LegacyServer(self._channel, self._engine)
@@ -105,8 +113,8 @@ class DualEraRequester:
 
         Raises :class:`LocalProtocolError` as that does.
         """
-        if self.era == "modern" and not isinstance(input, _OWN_INPUTS):
-            step = self._engine.handle(input, now=now)
+        if self.era == "modern" and type(input) not in _OWN_INPUTS:
+            step = self._engine.handle(input, now=now)  # type: ignore[arg-type]  # it refuses what is not its own
             self._engine_deadline = step.deadline
             return step
         if not 0 <= now <= LAST_MS:
@@ -175,15 +183,19 @@ class DualEraRequester:
             self._channel.forget_session()
 
     def _closing(self, _: Closing) -> None:
-        self._legacy.close()
+        if self.era == "legacy":
+            self._legacy.close()
 
     def _resume(self, wanted: ResumeWanted) -> None:
         """Go on in the session in which the task was made, where its server is one of those."""
+        if self.modern_only:
+            self._run(wanted)
+            return
         step = self._engine.handle(wanted, now=self._now)
         self._engine_deadline = step.deadline
         settled = any(isinstance(effect, Settle) for effect in step.effects)
         if not settled and at(wanted.reference, "era") == "legacy" and self._finder.idle and self.era is None:
-            self.era = "legacy"
+            self.era, self._assumed = "legacy", True
         if not settled and self.era != "modern":
             session_id = at(wanted.reference, "session", "id")
             initialized = at(wanted.reference, "session", "initialized")
@@ -220,6 +232,15 @@ class DualEraRequester:
                 self._out.append(effect)
             case _:
                 self._out.append(effect)
+
+    def _no_session(self, answer: Answer) -> bool:
+        """No legacy session is to be had; whether that was to be expected. An assumption may be wrong."""
+        if self._finder.greeting_failed(answer):
+            return True
+        error = None if answer.response is None else answer.response.error
+        if self._assumed and error is not None and names_modern_version(error, self.settings.versions):
+            self.era = "modern"  # what waits for a session fails, and polls come again
+        return False
 
     def _decide(self, era: Era, held: list[SendRequest]) -> None:
         """The server's era is known; ``held`` are the requests that waited for that."""

@@ -3,15 +3,18 @@
 Over HTTP the first request is sent as a modern one, and its answer shows; where it does not, the server is
 asked to ``server/discover``. A tool call is not sent so, for a legacy server might carry it out: there, and
 on stdio, ``server/discover`` goes ahead. What is wanted meanwhile is held.
+
+A client of the modern era alone finds it out to fail clearly (versioning, "Compatibility Matrix").
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, Final
 
 from attrs import define, evolve, field
 
+from mcp_tasks_proto.errors import ErrorCode, ErrorObject
 from mcp_tasks_proto.legacy.messages import DualEraEffect, Era
 from mcp_tasks_proto.legacy.requester.channel import Answer, Channel
 from mcp_tasks_proto.legacy.requester.detection import Sign, names_modern_version, read_sign
@@ -23,6 +26,8 @@ from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCO
 from mcp_tasks_proto.wire.jsonrpc import Response, error_message, parse_message, request_message
 
 __all__ = ["EraFinder"]
+
+DISCOVER: Final = "server/discover"
 
 PROBE: Final = ("probe",)
 """Timer key: the probe has been left without an answer for long enough."""
@@ -36,6 +41,8 @@ class EraFinder:
 
     settings: RequesterSettings
     http: bool
+    modern_only: bool
+    """Whether no legacy session is ever tried."""
     names: Iterator[int]
     out: list[DualEraEffect]
     timers: Timers
@@ -62,9 +69,11 @@ class EraFinder:
 
     def send(self, send: SendRequest) -> None:
         """Send a request of the engine's, or hold it."""
+        method = send.message["method"]
+        shows = method != "tools/call" if self.http else self.modern_only and method == DISCOVER
         if not self.idle:
             self._held.append(send)
-        elif self.http and send.message["method"] != "tools/call":
+        elif shows:
             self._attempt = send
             self.out.append(send)
         else:
@@ -78,9 +87,11 @@ class EraFinder:
             CLIENT_INFO: {"name": self.settings.name, "version": self.settings.version},
             CLIENT_CAPABILITIES: self.settings.declared(),
         }
-        message = request_message(self._probe, "server/discover", {"_meta": meta})
+        message = request_message(self._probe, DISCOVER, {"_meta": meta})
         self.out.append(SendRequest(request=self._probe, message=message))
-        self.timers.set(PROBE, self.now + self.settings.limits.probe_timeout_ms)
+        limits = self.settings.limits
+        patience_ms = limits.request_timeout_ms if self.modern_only else limits.probe_timeout_ms
+        self.timers.set(PROBE, self.now + patience_ms)
 
     def stop(self, request: int) -> bool:
         """The engine gives a request up; whether it is one that was kept here."""
@@ -114,11 +125,15 @@ class EraFinder:
             return False
         self.out.append(StopRequest(self._probe))
         self._probe = None
-        self._greet()
+        if self.modern_only:
+            self._give_attempted()
+            self._answer_all(RequestFailed(0, f"the server did not answer {DISCOVER} in time"))
+        else:
+            self._greet()
         return True
 
     def _tried(self, attempt: SendRequest, fact: Fact) -> None:
-        sign = read_sign(fact, self.settings.versions, http=True)
+        sign = self._sign(fact)
         if sign is Sign.MODERN:
             self._attempt = None
             self.give(fact)
@@ -127,15 +142,14 @@ class EraFinder:
             self._attempt = None
             self.give(fact)
             self._go_on()
+        elif sign is Sign.LEGACY:
+            self._shown_legacy(fact)
         else:
             self._attempted = fact
-            if sign is Sign.LEGACY:
-                self._greet()
-            else:
-                self._send_probe()
+            self._send_probe()
 
     def _probed(self, fact: Fact) -> None:
-        sign = read_sign(fact, self.settings.versions, http=self.http)
+        sign = self._sign(fact)
         if sign is Sign.MODERN:
             self._give_attempted()
             self._decide_modern()
@@ -143,7 +157,23 @@ class EraFinder:
             self._give_attempted()
             self._answer_all(fact)
         else:
+            self._shown_legacy(fact)
+
+    def _sign(self, fact: Fact) -> Sign:
+        """Read what an answer says; where no session is tried, a server that died says nothing."""
+        if self.modern_only and isinstance(fact, RequestFailed):
+            return Sign.NONE
+        sign = read_sign(fact, self.settings.versions, http=self.http)
+        return Sign.LEGACY if sign is Sign.UNSURE and not self.http else sign
+
+    def _shown_legacy(self, fact: Fact) -> None:
+        if not self.modern_only:
+            if self._attempt is not None and self._attempted is None:
+                self._attempted = fact
             self._greet()
+        else:
+            assert isinstance(fact, ResponseReceived)
+            self._answer_all(_refusal(fact, self.settings.versions))
 
     def _give_attempted(self) -> None:
         """Let the engine have the answer to what was sent as a modern request."""
@@ -205,7 +235,19 @@ class EraFinder:
                 self.give(evolve(fact, request=send.request, message=_as_answer(send.request, fact.message)))
 
 
-def _told_already(_: RequestFailed) -> None:
+def _refusal(fact: ResponseReceived, versions: Sequence[str]) -> ResponseReceived:
+    """Return what a modern server would have said that speaks other versions; one that did is quoted."""
+    response = parse_message(fact.message)
+    error = response.error if isinstance(response, Response) else None
+    if error is not None and error.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION:
+        return fact
+    said = "an answer of another era" if error is None else f"{error.message} ({error.code})"
+    message = f"the server does not speak {', '.join(versions)}: it answered with {said}"
+    refusal = ErrorObject(ErrorCode.UNSUPPORTED_PROTOCOL_VERSION, message)
+    return evolve(fact, message=error_message(None, refusal))
+
+
+def _told_already(_: Fact) -> None:
     """:meth:`EraFinder.greeting_failed` is told first."""
 
 

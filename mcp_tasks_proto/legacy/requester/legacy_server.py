@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from mcp_tasks_proto.legacy.requester.tools import TaskTools
 from mcp_tasks_proto.legacy.vocabulary import CANCELLED, TOOLS_CHANGED
 from mcp_tasks_proto.requester.effects import SendRequest
 from mcp_tasks_proto.requester.engine import RequesterEngine
-from mcp_tasks_proto.requester.inputs import NotificationReceived, ResponseReceived
+from mcp_tasks_proto.requester.inputs import NotificationReceived, RequestFailed, ResponseReceived
 from mcp_tasks_proto.requester.outcomes import ObservationLost, Outcome
 from mcp_tasks_proto.vocabulary import INPUT_METHODS
 from mcp_tasks_proto.wire.jsonrpc import Notification, parse_message
@@ -65,10 +65,12 @@ class LegacyServer:
     def begin(self, send: SendRequest) -> None:
         """Have a request of the engine's answered, as soon as a session stands."""
         method, params = send.message["method"], send.message["params"]
+        self._when_ready(send.request, partial(self._perform, send.request, method, params))
+
+    def _when_ready(self, inner: int, go: Callable[[], None]) -> None:
+        """Go on with a request of the engine's as soon as a session stands."""
         self.channel.when_ready(
-            partial(self._perform, send.request, method, params),
-            inner=send.request,
-            fail=lambda failure: self.channel.give(evolve(failure, request=send.request)),
+            go, inner=inner, fail=lambda failure: self.channel.give(evolve(failure, request=inner))
         )
 
     def stop(self, inner: int) -> None:
@@ -107,12 +109,26 @@ class LegacyServer:
         if self._tasks.get(task_id) is not None:
             self._stream.want()
 
+    @property
+    def _may_be_asked(self) -> bool:
+        """Whether anything is under way for which the server may ask something."""
+        return bool(self._calls or self._tasks)
+
+    def _stream_again(self) -> None:
+        """Have a stream in a new session, if it is still of use."""
+        if self._may_be_asked:
+            self._stream.want()
+
     def _call(self, inner: int, method: str, params: Mapping[str, Any]) -> None:
         if self._calls.go_on(inner, params):
             return
-        self._stream.before(inner, partial(self._begin_call, inner, method, legacy_params(params)))
+        self._stream.before(inner, partial(self._begin_call, inner, method, params))
 
-    def _begin_call(self, inner: int, method: str, own: dict[str, Any]) -> None:
+    def _begin_call(self, inner: int, method: str, params: Mapping[str, Any]) -> None:
+        if self.channel.session is None:  # it was lost while the call waited for its stream
+            self._when_ready(inner, partial(self._call, inner, method, params))
+            return
+        own = legacy_params(params)
         if method == "tools/call" and self.channel.settings.tasks:
             self._tools.find_out(inner, own["name"], partial(self._call_tool, inner, own))
         else:
@@ -185,7 +201,7 @@ class LegacyServer:
                 self.channel.resume(name)
             case _ if timer == OPENING:
                 self._stream.opened()
-            case _ if timer == STREAM and (self._calls or self._tasks):
+            case _ if timer == STREAM and self._may_be_asked:
                 self._stream.want()
 
     # -- sessions and ends -----------------------------------------------------------------------------------
@@ -213,8 +229,14 @@ class LegacyServer:
         self._stream.lose()
         self._tasks.lose_streams()
         self._receiver.forget()
+        if self.channel.http and self._may_be_asked:
+            self.channel.when_ready(self._stream_again, fail=_do_without)
 
     def close(self) -> None:
         """End the session, unless somebody may come back to a task in it."""
         if self.channel.http and not self._left_behind:
             self.channel.end_session()
+
+
+def _do_without(_: ResponseReceived | RequestFailed) -> None:
+    """No session, no stream."""

@@ -36,7 +36,6 @@ __all__ = [
     "question_in",
     "related_task",
     "task_support",
-    "with_related_task",
 ]
 
 _MODERN_META: Final = frozenset({PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO})
@@ -163,13 +162,6 @@ def related_task(params: Mapping[str, Any]) -> str | None:
     """Return the id of the task that a message says it belongs to."""
     task_id = at(params, "_meta", RELATED_TASK, "taskId")
     return task_id if isinstance(task_id, str) else None
-
-
-def with_related_task(result: Mapping[str, Any], task_id: str) -> dict[str, Any]:
-    """Return a result that says which task it belongs to."""
-    meta = result.get("_meta")
-    own = meta if isinstance(meta, Mapping) else {}
-    return {**result, "_meta": {**own, RELATED_TASK: {"taskId": task_id}}}
 
 
 def asks_for_task(params: Mapping[str, Any]) -> bool:

@@ -19,7 +19,8 @@ from mcp_tasks_proto.errors import (
     limit_reached,
     unknown_task,
 )
-from mcp_tasks_proto.legacy.requester.reading import at, with_related_task
+from mcp_tasks_proto.legacy.requester.reading import at
+from mcp_tasks_proto.legacy.translation import legacy_task, with_related_task
 from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.requester.settings import RequesterLimits
@@ -32,9 +33,6 @@ RECEIVER_METHODS: Final = frozenset({"tasks/get", "tasks/result", "tasks/list", 
 
 Reply = Callable[[str | int, Mapping[str, Any] | ErrorObject], None]
 Withdraw = Callable[[], None]
-
-_LEGACY_NAMES: Final[Mapping[str, str]] = {"ttlMs": "ttl", "pollIntervalMs": "pollInterval"}
-_PAYLOAD: Final = frozenset({"result", "error", "inputRequests"})
 
 
 @define(eq=False)
@@ -161,8 +159,7 @@ class Receiver:
 
 def _legacy(record: TaskRecord) -> dict[str, Any]:
     """Return a task in the words of this era, without what it ended with."""
-    view = {name: value for name, value in task_view(record).items() if name not in _PAYLOAD}
-    return {_LEGACY_NAMES.get(name, name): value for name, value in view.items()}
+    return legacy_task(task_view(record))
 
 
 def _final(record: TaskRecord) -> Mapping[str, Any] | ErrorObject:

@@ -24,7 +24,8 @@ class ServerStream:
     """It is opened with the first call or task of a session, where the server has such a stream."""
 
     channel: Channel
-    _open: bool = field(init=False, default=False)
+    _request: int | None = field(init=False, default=None)
+    """The request that it is the answer to; ``None``: it is not open."""
     _waiting: dict[int, Callable[[], None]] = field(init=False, factory=dict)
     """What waits for it to be open, by the engine's request: a question that is sent before is lost."""
     _refused: bool = field(init=False, default=False)
@@ -35,9 +36,9 @@ class ServerStream:
     def want(self) -> None:
         """Have it open, unless it is, or will soon be again, or the server does not have it."""
         channel = self.channel
-        if channel.http and not self._open and not self._refused and channel.timers.get(STREAM) is None:
-            self._open = True
-            channel.open_stream(self._ended, self._last_event_id)
+        idle = self._request is None and channel.timers.get(STREAM) is None
+        if channel.http and idle and not self._refused:
+            self._request = channel.open_stream(self._ended, self._last_event_id)
             channel.timers.set(OPENING, channel.now + channel.settings.limits.stream_wait_ms)
 
     def before(self, inner: int, go: Callable[[], None]) -> None:
@@ -60,11 +61,16 @@ class ServerStream:
             go()
 
     def lose(self) -> None:
-        """The session is gone: the next one's server may have a stream."""
+        """The session is gone, and its stream with it; the next one may have another."""
         self._refused, self._failures, self._last_event_id = False, 0, None
+        self.channel.timers.clear(STREAM)
+        if self._request is not None:
+            self.channel.stop(self._request)
+            self._request = None
+        self.opened()
 
     def _ended(self, answer: Answer) -> None:
-        self._open = False
+        self._request = None
         self.opened()
         fact = answer.fact
         if isinstance(fact, ResponseReceived) and fact.http is not None and 400 <= fact.http.status < 500:

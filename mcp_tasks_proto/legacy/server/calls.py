@@ -53,21 +53,15 @@ class Calls:
 
     def begin(self, request: ClientRequest) -> None:
         """Begin a call, or a request of another method that the host answers."""
-        params = {
-            name: value for name, value in request.request.params.items() if name not in NOT_OF_THIS_ERA
-        }
-        self._go(_Call(request, params), {})
+        self._go(_Call(request, _own_params(request)), {})
 
     def begin_task(self, request: ClientRequest, owed: OwedTask) -> None:
         """Begin a call whose caller wants a task (LEG.3)."""
-        params = {
-            name: value for name, value in request.request.params.items() if name not in NOT_OF_THIS_ERA
-        }
         request.survives = True
         request.ended = partial(self._stop, request)
         request.inner = self.inner.request(
             "tools/call",
-            params,
+            _own_params(request),
             caller=request.caller,
             declares_tasks=True,
             owed=owed,
@@ -130,6 +124,12 @@ class Calls:
         asked.answers[name] = answer
         if not request.asks:
             self._go(call, {"inputResponses": asked.answers, "requestState": asked.state})
+
+
+def _own_params(request: ClientRequest) -> dict[str, Any]:
+    """Return what a client of this era says to the handler."""
+    params = request.request.params
+    return {name: value for name, value in params.items() if name not in NOT_OF_THIS_ERA}
 
 
 def wanted_task(task: Any, limits: Limits) -> OwedTask | ErrorObject:

@@ -114,6 +114,8 @@ class DualEraServer:
     _out: list[Effect] = field(init=False, factory=list)
     _inner: Inner = field(init=False)
     _timers: Timers = field(init=False, factory=Timers)
+    _own_deadline: int | None = field(init=False, default=None)
+    """The next of them: they change only where a session is concerned."""
     _waiting: Waiting = field(init=False)
     _requests: Requests = field(init=False)
     _registry: Registry = field(init=False)
@@ -139,40 +141,46 @@ class DualEraServer:
         As :meth:`ServerEngine.handle <mcp_tasks_proto.server.ServerEngine.handle>`, which raises what this
         raises.
         """
-        kind, inner = type(input), self._inner
-        if self._passes(input) if kind is MessageReceived else kind not in _HANDLERS and inner.quiet:
+        inner = self._inner
+        if self._is_the_engines(input):
             # By far the most of what comes; it must cost next to nothing that there are two eras.
             step = inner.pass_on(input, now)
-            own = self._timers.next
-            return step if own is None else Step(step.effects, _earliest(step.deadline, own))
+            own = self._own_deadline
+            if own is None or (step.deadline is not None and step.deadline <= own):
+                return step
+            return Step(step.effects, own)
         if not 0 <= now <= LAST_MS:
             raise LocalProtocolError("now is Unix milliseconds, up to the end of the year 9999")
         before = inner.now
         inner.now = max(before, now)
         self._out.clear()
         try:
-            _HANDLERS.get(kind, DualEraServer._take)(self, input)
+            _HANDLERS.get(type(input), DualEraServer._take)(self, input)
         except LocalProtocolError:
             inner.now = before
             raise
         inner.drain()
-        return Step(tuple(self._out), _earliest(inner.deadline, self._timers.next))
+        self._own_deadline = self._timers.next
+        return Step(tuple(self._out), _earliest(inner.deadline, self._own_deadline))
 
     def concerns(self, task_id: str) -> bool:
         """Whether news of this task would be of use here, as the engine has it."""
         return self._inner.engine.concerns(task_id)
 
-    def _passes(self, received: Any) -> bool:
-        """Whether a message is the engine's: a modern one, unless a session on its channel has its id."""
-        if not _is_modern(received):
-            return False
-        session = None
-        if received.connection is not None:
-            session = self._registry.find(received.connection, received.principal)
-        if session is None:
-            return True
+    def _is_the_engines(self, fact: Any) -> bool:
+        """Whether a fact concerns no session, and nothing that is asked of the engine for one."""
+        kind = type(fact)
+        if kind not in _HANDLERS:
+            return self._inner.quiet
+        if kind is MessageReceived:
+            return _is_modern(fact.message) and (fact.connection is None or self._leaves_id_free(fact))
+        return kind in _OF_AN_EXCHANGE and not self._registry.holds(fact.exchange)
+
+    def _leaves_id_free(self, received: MessageReceived) -> bool:
+        """Whether no request of a session on the same channel has the id of a modern message (WIRE.3)."""
+        session = self._registry.find(received.connection, received.principal)
         request_id = received.message.get("id")
-        return not (is_id(request_id) and request_id in session.requests)
+        return session is None or not (is_id(request_id) and request_id in session.requests)
 
     def _in_flight(self, connection: Hashable, session: Session | None, request: Request) -> bool:
         """Whether a request with this id awaits its answer, in whichever era (WIRE.3)."""
@@ -241,15 +249,13 @@ class DualEraServer:
         if self._in_flight(received.connection, session, request):
             self._out.append(Reply(exchange, error_message(request.id, IN_FLIGHT), 200))
             return
-        before = self._registry.end_connection(key)
+        self._registry.end_connection(key)
         limit = self._registry.full(principal)
         if limit is not None or self._stopping:
             error = SHUTTING_DOWN if limit is None else limit_reached(limit)
             self._out.append(Reply(exchange, error_message(request.id, error), 503))
             return
-        self._registry.open(
-            key, principal=principal, capabilities=capabilities, resumable=over_http, before=before
-        )
+        self._registry.open(key, principal=principal, capabilities=capabilities, resumable=over_http)
         tasks = self._serves_tasks(received)
         result = initialize_result(self.settings, tasks=tasks, list_tasks=tasks and principal is not None)
         self._out.append(
@@ -340,16 +346,10 @@ class DualEraServer:
         self._registry.end_connection(closed.connection)
 
     def _exchange_closed(self, closed: ExchangeClosed) -> None:
-        if self._registry.holds(closed.exchange):
-            self._registry.closed(closed.exchange)
-        else:
-            self._inner.take(closed)
+        self._registry.closed(closed.exchange)
 
     def _stream_ready(self, ready: StreamReady) -> None:
-        if self._registry.holds(ready.exchange):
-            self._registry.ready(ready.exchange)
-        else:
-            self._inner.take(ready)
+        self._registry.ready(ready.exchange)
 
     # -- time, operation -------------------------------------------------------------------------------
 
@@ -381,12 +381,12 @@ class _Refusal:
     http_status: int
 
 
-def _is_modern(received: Any) -> bool:
+def _is_modern(message: Any) -> bool:
     """Whether a message carries the metadata of the modern era; then it is, whatever else it carries."""
-    message = received.message
-    params = message.get("params") if type(message) is dict else None
-    meta = params.get("_meta") if type(params) is dict else None
-    return type(meta) is dict and PROTOCOL_VERSION in meta
+    try:  # the shortest way through the messages that are well formed
+        return PROTOCOL_VERSION in message["params"]["_meta"]
+    except (LookupError, TypeError):
+        return False
 
 
 def _of_this_era(http: HttpHead) -> bool:
@@ -409,6 +409,8 @@ def _earliest(one: int | None, other: int | None) -> int | None:
         return one if other is None else other
     return min(one, other)
 
+
+_OF_AN_EXCHANGE: Final = frozenset({ExchangeClosed, StreamReady})
 
 _HANDLERS: Final[Mapping[type, Callable[[DualEraServer, Any], None]]] = {
     MessageReceived: DualEraServer._message_received,

@@ -187,12 +187,15 @@ class Inner:
         """Let the engine take what concerns no exchange of the translator's."""
         step = self.engine.handle(fact, now=now)
         self.deadline = step.deadline
-        self.now = max(self.now, now)
+        if now > self.now:
+            self.now = now
         return step
 
     def take(self, fact: Input) -> None:
         """Take in a fact of the host's. Raises :class:`LocalProtocolError`; nothing has happened then."""
         if isinstance(fact, TasksListed | LoadFailed) and fact.token in self._listings:
+            if isinstance(fact, TasksListed) and fact.more and not fact.records:
+                raise LocalProtocolError("TasksListed: more comes after nothing; a page has a last record")
             self._listings.pop(fact.token)(fact if isinstance(fact, TasksListed) else None)
             return
         conversation = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import partial
+from itertools import count
 from typing import Any, Final
 
 from attrs import define, field
@@ -36,6 +37,8 @@ class Registry:
     _sessions: dict[Hashable, Session] = field(init=False, factory=dict)
     _per_principal: dict[str | None, int] = field(init=False, factory=dict)
     _exchanges: dict[Hashable, ClientRequest | OwnStream] = field(init=False, factory=dict)
+    _questions: count[int] = field(init=False, factory=lambda: count(1))
+    """Ids of questions to come: what answers one of a session that has ended answers none of the next."""
     _all_lost: dict[ClientRequest, None] = field(init=False, factory=dict)
     """Requests of all sessions that go on without a connection, in the order of its loss."""
     _events: KeptEvents = field(init=False)
@@ -71,12 +74,8 @@ class Registry:
         principal: str | None,
         capabilities: Mapping[str, Any],
         resumable: bool,
-        before: Session | None = None,
     ) -> None:
-        """Open a session; ``resumable``: it is one over HTTP; ``before``: whose place on stdio it takes.
-
-        What answers a question of the one before answers none of the new one.
-        """
+        """Open a session; ``resumable``: it is one over HTTP."""
         session = Session(
             key=key,
             principal=principal,
@@ -84,9 +83,8 @@ class Registry:
             log=EventLog(self._events) if resumable else None,
             used_ms=self.inner.now,
             left=self._left,
+            questions_to_come=self._questions,
         )
-        if before is not None:
-            session.numbers = before.numbers
         self._sessions[key] = session
         self._per_principal[principal] = self._per_principal.get(principal, 0) + 1
         if resumable:
@@ -107,12 +105,11 @@ class Registry:
         else:
             del self._per_principal[session.principal]
 
-    def end_connection(self, connection: Hashable) -> Session | None:
-        """End the session of a connection, and return it, if it has one."""
+    def end_connection(self, connection: Hashable) -> None:
+        """End the session of a connection, if it has one."""
         session = self._sessions.get(connection)
         if session is not None:
             self.end(session)
-        return session
 
     def time_passed(self, session: Session) -> None:
         """End a session that has been idle for long enough."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
@@ -188,8 +188,8 @@ class Session:
     questions: dict[int, Question] = field(init=False, factory=dict)
     own: OwnStream | None = field(init=False, default=None)
     _left: Callable[[ClientRequest], None]
-    numbers: count[int] = field(init=False, factory=lambda: count(1))
-    """Ids of questions to come."""
+    _questions_to_come: Iterator[int]
+    """Their ids, shared by all sessions."""
     _streams: count[int] = field(init=False, factory=lambda: count(1))
 
     @property
@@ -208,7 +208,7 @@ class Session:
 
     def next_question(self) -> int:
         """Return the id of a new question."""
-        return next(self.numbers)
+        return next(self._questions_to_come)
 
     def forget(self, request: ClientRequest) -> None:
         """A request is over."""

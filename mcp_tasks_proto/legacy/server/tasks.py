@@ -96,8 +96,8 @@ class TaskRequests:
             request.fail(internal_error("the task store did not answer", reason="store_unavailable"))
             return
         now = self.inner.now
-        shown = [legacy_task(task_view(record)) for record in page.records if not record.expired(now)]
-        result: dict[str, Any] = {"tasks": shown}
+        own = [one for one in page.records if one.principal == principal and not one.expired(now)]
+        result: dict[str, Any] = {"tasks": [legacy_task(task_view(record)) for record in own]}
         if page.more:
             result["nextCursor"] = self._sealed(page.records[-1].task_id, principal)
         request.succeed(result)

@@ -32,6 +32,7 @@ from mcp_tasks_adapters.client import (
     TaskView,
 )
 from mcp_tasks_adapters.clock import unix_ms
+from mcp_tasks_proto.errors import ErrorCode
 from mcp_tasks_proto.wire.schema import unstructure
 
 __all__ = ["PeopleScreen", "conversation_with"]
@@ -53,19 +54,32 @@ HINTS: Final[Mapping[int, str]] = {
 }
 """What to do about an HTTP status."""
 
+WRONG_ERA: Final = (
+    "Only 2026-07-28 is spoken, for --era says so; without it the server is asked what it speaks."
+)
+
 
 class PeopleScreen:
     """Shows it to a person. ``every_view``: each view of a task gets a line that stays.
 
-    ``several``: more than one task is waited for, so that results need a name. ``stop`` tells a question that
+    ``several``: more than one task is waited for, so that results need a name. ``modern_only``: no other era
+    is spoken, which may be why something fails. ``stop`` tells a question that
     is withdrawn from one that is left.
     """
 
     def __init__(
-        self, *, every_view: bool, several: bool, stop: StopSignal, out: Console, err: Console
+        self,
+        *,
+        every_view: bool,
+        several: bool,
+        modern_only: bool = False,
+        stop: StopSignal,
+        out: Console,
+        err: Console,
     ) -> None:
         self._every_view = every_view
         self._several = several
+        self._modern_only = modern_only
         self._stop = stop
         self._out = out
         self._err = err
@@ -195,6 +209,9 @@ class PeopleScreen:
             self._say(Text("Is the server running, and is that its address?"))
         elif failed.code is None or failed.http_status in (401, 403):
             self._hint(failed.http_status)
+        refused = failed.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION or failed.http_status == 400
+        if self._modern_only and refused:
+            self._say(Text(WRONG_ERA))
 
     def _hint(self, http_status: int | None) -> None:
         if hint := HINTS.get(http_status or 0):

@@ -111,7 +111,14 @@ def _carry_out(plan: Plan, typed: Typed) -> ExitCode:
         screen = JsonScreen(every_view=plan.every_view, stop=stop, err=err)
     else:
         out = Console(highlight=False)
-        screen = PeopleScreen(every_view=plan.every_view, several=plan.several, stop=stop, out=out, err=err)
+        screen = PeopleScreen(
+            every_view=plan.every_view,
+            several=plan.several,
+            modern_only=typed.era == "modern",
+            stop=stop,
+            out=out,
+            err=err,
+        )
     with tracing(typed.trace) as on_trace:
         session = Session(
             place=plan.place, screen=screen, on_trace=on_trace, save=plan.save, timeout=typed.timeout
@@ -181,6 +188,8 @@ def _resume(typed: Typed) -> Plan:
     if len(typed.words) == 1 and (typed.stdio is None or Path(typed.words[0]).is_file()):
         save = ReferenceFile(typed.words[0])
         reference = save.load()
+        if typed.era == "modern" and reference.get("era") == "legacy":
+            raise InputError(f"The task of {save.path} is one of 2025-11-25: leave out --era modern.")
         return Plan(
             place=_place_of(reference, save, typed),
             job=lambda session, loop: session.resume(reference, answering, loop),

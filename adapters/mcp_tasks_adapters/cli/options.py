@@ -1,0 +1,92 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, Final
+
+import click
+
+from mcp_tasks_adapters.cli.serve import LOOPS
+from mcp_tasks_adapters.cli.store import KEYS_VARIABLE
+
+__all__ = ["POSITIVE", "endpoint_options", "loop_option", "store_options"]
+
+Decorator = Callable[[Any], Any]
+
+POSITIVE: Final = click.IntRange(min=1)
+
+loop_option: Final = click.option(
+    "--loop",
+    type=click.Choice(LOOPS),
+    default="asyncio",
+    show_default=True,
+    help="The event loop that it runs on.",
+)
+
+
+def _check_path(context: click.Context, parameter: click.Parameter, path: str) -> str:
+    if not path.startswith("/"):
+        raise click.BadParameter("a path begins with /")
+    return path
+
+
+_ENDPOINT: Final[Sequence[Decorator]] = (
+    click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on."),
+    click.option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=0,
+        show_default="a free one",
+        help="The port to listen on.",
+    ),
+    click.option(
+        "--path", default="/mcp", show_default=True, callback=_check_path, help="The endpoint's path."
+    ),
+    click.option(
+        "--allow-host",
+        "allowed_hosts",
+        multiple=True,
+        metavar="HOST",
+        help="A Host header to accept beside the loopback names and that of --host: example.org, "
+        "example.org:8000, example.org:*, or * for any. May be repeated.",
+    ),
+    click.option(
+        "--allow-origin",
+        "allowed_origins",
+        multiple=True,
+        metavar="ORIGIN",
+        help="A web page's origin to accept beside the loopback ones: https://example.org, or * for any. "
+        "May be repeated.",
+    ),
+)
+
+
+def endpoint_options(command: Any) -> Any:
+    """Declare where to listen, and for whom, under the names of ``cli.serve.Endpoint``."""
+    return reduce(lambda declared, option: option(declared), reversed(_ENDPOINT), command)
+
+
+def store_options(*, variable: str, default: str, kinds: str) -> Decorator:
+    """Declare ``--store``, whose default and ``kinds`` are said in its help, and the keys to it."""
+
+    def declare(command: Any) -> Any:
+        keys = click.option(
+            "--store-key-file",
+            type=click.Path(),
+            metavar="FILE",
+            help="Keys to seal what is stored with, in Base64, newest first. "
+            f"They may be given in the variable {KEYS_VARIABLE} instead.",
+        )
+        store = click.option(
+            "--store",
+            envvar=variable,
+            metavar="STORE",
+            show_default=default,
+            show_envvar=True,
+            help=kinds,
+        )
+        return store(keys(command))
+
+    return declare

@@ -1,0 +1,152 @@
+"""``mcp-tasks proxy --check``: what each caller of a proxy would see. Nothing is asked of any upstream."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mcp_tasks_adapters.proxy import Caller, HttpUpstream, StdioUpstream
+from mcp_tasks_adapters.proxy.config import ProxyConfig
+from mcp_tasks_proto.proxy import Access, Decision, ProxySettings, UpstreamPreview, preview
+
+__all__ = ["describe_config", "render_config"]
+
+
+def describe_config(config: ProxyConfig) -> dict[str, Any]:
+    """Return what a configuration amounts to, as JSON. No credential is in it."""
+    settings = config.proxy().settings
+    listen, retention = config.listen, settings.retention
+    everybody = [Caller(None, settings.access)]
+    callers = everybody if config.callers is None else list(config.callers.values())
+    return {
+        "mistakes": [],
+        "name": config.name,
+        "listen": {"host": listen.host, "port": listen.port, "path": listen.path},
+        "store": config.store.place or "memory:",
+        "retention": {"payloadMs": retention.payload_ms, "metadataMs": retention.metadata_ms},
+        "upstreams": [_upstream(upstream) for upstream in config.upstreams],
+        "callers": [_caller(config, settings, caller) for caller in callers],
+        "lookingOnly": _lookers(config),
+    }
+
+
+def _upstream(upstream: HttpUpstream | StdioUpstream) -> dict[str, Any]:
+    if isinstance(upstream, HttpUpstream):
+        where = {"url": upstream.url.partition("?")[0]}
+    else:
+        where = {"command": shlex.join(upstream.command)}
+    label = upstream.settings.shown_label
+    return {"name": upstream.name, "label": label, **where, "tasks": upstream.tasks}
+
+
+def _caller(config: ProxyConfig, settings: ProxySettings, caller: Caller) -> dict[str, Any]:
+    access = caller.access
+    return {
+        "principal": caller.principal,
+        "credential": _credential(caller),
+        "label": access.caller or None,
+        "project": access.project,
+        "role": _role(config, caller.principal, access.project),
+        "profile": access.profile,
+        "upstreams": [_seen(settings, access, one) for one in preview(settings, access)],
+    }
+
+
+def _credential(caller: Caller) -> str:
+    if caller.principal is None:
+        return "none"
+    return "api_key" if caller.access.api_key else "token"
+
+
+def _role(config: ProxyConfig, principal: str | None, project: str | None) -> str | None:
+    if principal is None or project is None:
+        return None
+    role = config.directory.role(principal, project)
+    return None if role is None else role.value
+
+
+def _seen(settings: ProxySettings, access: Access, one: UpstreamPreview) -> dict[str, Any]:
+    return {
+        "name": one.upstream,
+        "authorization": one.authorization or None,
+        "tools": list(one.tools),
+        "taskTools": list(one.task_tools),
+        "tasks": {
+            "offered": one.with_tasks.row.declares or one.with_tasks.row.promotes,
+            **_decided(one.with_tasks),
+        },
+        "upstreamWithoutTasks": _decided(one.without_tasks),
+        "callerWithoutTasks": _decided(one.undeclared),
+    }
+
+
+def _decided(decision: Decision) -> dict[str, str]:
+    return {"row": decision.row.value, "reason": decision.reason.value}
+
+
+def _lookers(config: ProxyConfig) -> Sequence[dict[str, str]]:
+    """Return the roles in projects for which a member has no token; with another one they look at it."""
+    called = {(caller.principal, caller.access.project) for caller in (config.callers or {}).values()}
+    return [
+        {"principal": principal, "project": project, "role": role.value}
+        for principal, member in config.directory.members.items()
+        for project, role in member.roles.items()
+        if (principal, project) not in called
+    ]
+
+
+def render_config(described: dict[str, Any]) -> str:
+    """Return it as text for people."""
+    return "".join(f"{line}\n" for line in _lines(described))
+
+
+def _lines(described: dict[str, Any]) -> Iterator[str]:
+    listen = described["listen"]
+    yield f"{described['name']} on {listen['host']}, port {listen['port'] or 'any'}, path {listen['path']}"
+    yield f"keeps tasks in {described['store']}"
+    for upstream in described["upstreams"]:
+        yield f"upstream {upstream['name']}: {upstream.get('url') or upstream['command']}"
+    for caller in described["callers"]:
+        yield ""
+        yield _heading(caller)
+        if not caller["upstreams"]:
+            yield "  sees no upstream"
+        for seen in caller["upstreams"]:
+            yield from _upstream_lines(caller, seen)
+    if described["lookingOnly"]:
+        yield ""
+    for looker in described["lookingOnly"]:
+        yield f"{looker['principal']} ({looker['role']}) has no token to call with for {looker['project']}"
+
+
+def _heading(caller: dict[str, Any]) -> str:
+    if caller["principal"] is None:
+        return "everybody, without a name"
+    kind = "API key" if caller["credential"] == "api_key" else "token"
+    words = [f"{caller['principal']}, {kind}"]
+    if caller["label"] != caller["principal"]:
+        words.append(f"of {caller['label']}")
+    if caller["project"] is not None:
+        words.append(f"for {caller['project']}")
+    if caller["role"] is not None:
+        words.append(f"({caller['role']})")
+    return f"{' '.join(words)}, profile {caller['profile']}"
+
+
+def _upstream_lines(caller: dict[str, Any], seen: dict[str, Any]) -> Iterator[str]:
+    under = "" if seen["authorization"] is None else f", under the authorization {seen['authorization']}"
+    yield f"  {seen['name']}{under}"
+    if not seen["tools"]:
+        yield f"    tools: none, by the profile {caller['profile']}"
+        return
+    yield f"    tools: {' '.join(seen['tools'])}"
+    tasks = seen["tasks"]
+    if tasks["offered"]:
+        yield f"    tasks: offered for {' '.join(seen['taskTools'])} ({tasks['row']}): {tasks['reason']}"
+    else:
+        yield f"    tasks: not offered: {tasks['reason']}"
+    yield (
+        f"    else: {seen['upstreamWithoutTasks']['row']}, where the upstream has no tasks; "
+        f"{seen['callerWithoutTasks']['row']}, where a call does not declare them"
+    )
