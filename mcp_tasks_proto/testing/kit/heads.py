@@ -109,8 +109,8 @@ def headers_that_are_missing(desk: Desk) -> Script[None]:
     "HTTP.2",
     strength=Strength.MUST,
     needs=HTTP,
-    asks="A request whose MCP-Protocol-Version or Mcp-Method differs from the body, be it by upper and lower "
-    "case, is answered with -32020, HTTP 400.",
+    asks="A request whose MCP-Protocol-Version or Mcp-Method differs from the body, be it by upper and "
+    "lower case, is answered with -32020, HTTP 400.",
     source=f"{VALIDATION}; {SPECIFIED}: Case Sensitivity",
 )
 def headers_that_differ(desk: Desk) -> Script[None]:
@@ -154,8 +154,8 @@ def the_name_of_a_tool(desk: Desk) -> Script[None]:
     "HTTP.2",
     strength=Strength.MUST,
     needs=TASKS,
-    asks="tasks/get, tasks/update and tasks/cancel with an Mcp-Name that is not the taskId are answered with "
-    "-32020, HTTP 400.",
+    asks="tasks/get, tasks/update and tasks/cancel with an Mcp-Name that is not the taskId are answered "
+    "with -32020, HTTP 400.",
     source=f"Tasks extension: Routing Headers; {VALIDATION}",
 )
 def the_name_of_another_task(desk: Desk) -> Script[None]:
@@ -201,8 +201,7 @@ def headers_in_other_clothes(desk: Desk) -> Script[None]:
     strength=Strength.MUST,
     needs=HTTP,
     asks="An argument that its tool wants in a header (x-mcp-header) has to be there, and the same: or "
-    "-32020, "
-    "HTTP 400.",
+    "-32020, HTTP 400.",
     source=f"{SPECIFIED}: Custom Headers from Tool Parameters, Server Behavior",
 )
 def mirrored_arguments(desk: Desk) -> Script[None]:
@@ -234,8 +233,8 @@ def _mirrored(desk: Desk) -> tuple[str, HeaderParameter]:
     "HTTP.3",
     strength=Strength.SHOULD,
     needs=HTTP,
-    asks="Mcp-Session-Id and Last-Event-ID, which belong to 2025-11-25, are ignored in a modern request, and "
-    "no session is opened.",
+    asks="Mcp-Session-Id and Last-Event-ID, which belong to 2025-11-25, are ignored in a modern request, "
+    "and no session is opened.",
     source=f"{SPECIFIED}: Earlier Streamable HTTP Revisions",
 )
 def headers_of_sessions(desk: Desk) -> Script[None]:
@@ -249,8 +248,8 @@ def headers_of_sessions(desk: Desk) -> Script[None]:
     "HTTP.4",
     strength=Strength.MUST,
     needs=HTTP,
-    asks="A notification is answered with 202 and no body, or, where it cannot be accepted, with a status of "
-    "400 or more.",
+    asks="A notification is answered with 202 and no body, or, where it cannot be accepted, with a status "
+    "of 400 or more.",
     source=f"{SPECIFIED}: Sending Messages 5",
 )
 def a_notification(desk: Desk) -> Script[None]:

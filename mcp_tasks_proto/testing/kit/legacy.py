@@ -224,8 +224,7 @@ def tasks_are_listed(desk: Desk) -> Script[None]:
     strength=Strength.MUST,
     needs=TASKS,
     asks="A question of a task comes as a request on the stream of tasks/result, with related-task; its "
-    "answer "
-    "lets the task go on.",
+    "answer lets the task go on.",
     source=f"{SPECIFIED}: Input Required Status",
 )
 def a_task_asks(desk: Desk) -> Script[None]:

@@ -259,8 +259,8 @@ def _created(desk: Desk) -> list[tuple[Answer, Mapping[str, Any]]]:
 @check(
     "GET.1",
     strength=Strength.MUST,
-    asks="A task shows what belongs to its status, and nothing of another: result when completed, error when "
-    "failed, inputRequests when input_required.",
+    asks="A task shows what belongs to its status, and nothing of another: result when completed, error "
+    "when failed, inputRequests when input_required.",
     source=f"{STATUS} (derived shapes); {POLLING}: Response",
 )
 def fields_fit_the_status(desk: Desk) -> None:
@@ -275,8 +275,8 @@ def fields_fit_the_status(desk: Desk) -> None:
 @check(
     "LIFE.5",
     strength=Strength.MUST,
-    asks="ttlMs is always there: a positive integer, or null. pollIntervalMs is a positive integer where "
-    "it is there.",
+    asks="ttlMs is always there: a positive integer, or null. pollIntervalMs is a positive integer where it "
+    "is there.",
     source=TASK,
 )
 def durations(desk: Desk) -> None:

@@ -39,8 +39,8 @@ def _agreed(message: Any) -> list[Any]:
     "SUB.1",
     strength=Strength.MUST,
     needs=LISTEN,
-    asks="The acknowledgement comes first, and names the subscription by the id of its request, of the "
-    "same type.",
+    asks="The acknowledgement comes first, and names the subscription by the id of its request, of the same "
+    "type.",
     source=f"{SUBSCRIPTIONS}: Acknowledgment, Receiving Notifications",
 )
 def the_acknowledgement_comes_first(desk: Desk) -> Script[None]:
@@ -198,8 +198,8 @@ def all_of_a_stream_is_named(desk: Desk) -> None:
 @check(
     "SUB.3",
     strength=Strength.MUST,
-    asks="On a listen stream there are no notifications of progress, nor log messages, nor anything that was "
-    "not asked for.",
+    asks="On a listen stream there are no notifications of progress, nor log messages, nor anything that "
+    "was not asked for.",
     source=f"{NOTIFICATIONS}; {SUBSCRIPTIONS}: Opening a Stream",
 )
 def only_what_was_asked_for(desk: Desk) -> None:

@@ -310,8 +310,8 @@ def unknown_methods(desk: Desk) -> Script[None]:
     "INP.2",
     strength=Strength.MUST,
     needs=MODERN,
-    asks="A call that needs input of a kind that the request does not declare is answered with -32021, "
-    "HTTP 400, and data.requiredCapabilities; or it does without.",
+    asks="A call that needs input of a kind that the request does not declare is answered with -32021, HTTP "
+    "400, and data.requiredCapabilities; or it does without.",
     source="MCP 2026-07-28, Overview: _meta; Multi Round-Trip Requests: Server Requirements",
 )
 def input_that_was_not_declared(desk: Desk) -> Script[None]:

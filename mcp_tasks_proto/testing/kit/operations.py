@@ -301,8 +301,8 @@ def _ends_once_cancelled(desk: Desk, made: Answer) -> Script[Answer]:
     "CAN.6",
     strength=Strength.CHOICE,
     needs=TASKS,
-    asks="A task that waits for input ends as cancelled when it is cancelled, and an answer does not "
-    "revive it.",
+    asks="A task that waits for input ends as cancelled when it is cancelled, and an answer does not revive "
+    "it.",
     source=f"{CANCEL}; Tasks extension: Task Status (terminal)",
 )
 def a_waiting_task_is_cancelled(desk: Desk) -> Script[None]:
