@@ -36,6 +36,7 @@ from mcp_tasks_proto import (
     RequestCancel,
     ResumeWork,
     Save,
+    SaveConflict,
     Saved,
     SaveFailed,
     ServerEngine,
@@ -160,6 +161,7 @@ class World:
     deadline: int | None = field(init=False, default=None)
     nodes: int = field(init=False, default=0)
     store_failed: bool = field(init=False, default=False)
+    conflicts: int = field(init=False, default=0)
     _numbers: count[int] = field(init=False, factory=lambda: count(1))
     _unknown: Any = field(init=False, default=None)
     """The one answer to all who ask for what is not theirs, or not there (GET.2)."""
@@ -387,6 +389,7 @@ class World:
         if isinstance(effect, Save):
             before = self.store.records.get(effect.record.task_id)
         outcome = self.store.answer(effect)
+        self.conflicts += isinstance(outcome, SaveConflict)
         if isinstance(outcome, Saved) and isinstance(effect, Save):
             self._saved(asked, before, effect.record)
         elif isinstance(outcome, Saved):
