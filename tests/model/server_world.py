@@ -71,7 +71,7 @@ from mcp_tasks_proto.testing.model import (
 )
 from mcp_tasks_proto.wire.schema import task_view
 
-__all__ = ["CALLERS", "GRACE_MS", "World", "task_id"]
+__all__ = ["CALLERS", "FORM", "GRACE_MS", "ROOTS", "World", "task_id"]
 
 START: Final = 1_700_000_000_000
 GRACE_MS: Final = 10_000
@@ -260,9 +260,9 @@ class World:
         worker = self.workers.get(task_id(number))
         return worker is not None and not worker.over
 
-    def progress(self, number: int, message: str) -> None:
-        """The worker says how far it is."""
-        self._report(number, WorkProgressed, {"status_message": message}, _progressed(message))
+    def progress(self, number: int, message: str, *, run: int | None = None) -> None:
+        """The worker says how far it is; or that of an earlier ``run`` does, which was taken for gone."""
+        self._report(number, WorkProgressed, {"status_message": message}, _progressed(message), run)
 
     def checkpoint(self, number: int, value: Any, *received: str) -> None:
         """The worker saves where it is."""
@@ -296,8 +296,8 @@ class World:
         def apply(model: ServerModel, wanted: str, now: int, run: int) -> ReportAnswer:
             return model.ended(wanted, now, how, run=run, **changes)
 
-        worker = self.workers[task_id(number)]
-        worker.over = True
+        if self.working(number):
+            self.workers[task_id(number)].over = True
         self._report(number, kind, facts, apply)
 
     def _report(
@@ -306,8 +306,11 @@ class World:
         kind: Callable[..., Input],
         facts: Mapping[str, Any],
         apply: Callable[[ServerModel, str, int, int], ReportAnswer],
+        of_run: int | None = None,
     ) -> None:
-        wanted, run, token = task_id(number), self.workers[task_id(number)].run, next(self._numbers)
+        wanted, token = task_id(number), next(self._numbers)
+        assert wanted in self.workers, "work that was begun, or taken over, has a worker"
+        run = self.workers[wanted].run if of_run is None else of_run
         name = (kind, number, run, tuple(sorted(map(str, facts.items()))))
         self.acts[token] = Act(name, wanted, lambda model, now: apply(model, wanted, now, run))
         self._give(kind(task_id=wanted, token=token, resumption=run, **facts))

@@ -94,10 +94,12 @@ class ServerMachine(RuleBasedStateMachine):
         working = [at for at in (number, *range(TASKS)) if self.world.working(at)]
         return working[0] if working else None
 
-    @rule(number=numbers, message=st.sampled_from(["half", "more"]), at_once=often)
-    def progress(self, number: int, message: str, at_once: bool) -> None:
+    @rule(
+        number=numbers, message=st.sampled_from(["half", "more"]), run=st.none() | st.just(0), at_once=often
+    )
+    def progress(self, number: int, message: str, run: int | None, at_once: bool) -> None:
         if (at := self.worker(number)) is not None:
-            self.world.progress(at, message)
+            self.world.progress(at, message, run=run)
         self.then(at_once)
 
     @rule(number=numbers, received=st.lists(asks, max_size=1), at_once=often)
