@@ -1,4 +1,4 @@
-"""A fault in a rule of the server engine is found by the reference model: here some are planted, each alone."""
+"""Faults in the rules of the server engine are found by the reference model: some are planted, one by one."""
 
 from __future__ import annotations
 

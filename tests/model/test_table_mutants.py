@@ -1,8 +1,8 @@
 """Whoever drops or redirects a cell of the lifecycle table is caught by the reference model.
 
 A dropped cell no longer does what it did: it ignores the fact, or takes in what was to be ignored. A
-redirected one leads to another status. That a cell which stays goes to its own status, or one that rejects stays where
-nobody looks at the difference, is the same by other words, and no mutant.
+redirected one leads to another status. That a cell which stays goes to its own status, or one that rejects
+stays where nobody looks at the difference, is the same by other words, and no mutant.
 """
 
 from __future__ import annotations
