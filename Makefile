@@ -27,7 +27,7 @@ PIP := python -m pip --quiet --disable-pip-version-check install
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo         a real server, clients of both versions, every message shown"
+	@echo "make demo         a real server, clients of both versions, a proxy, every message shown"
 	@echo "make test         all tests, with the core's coverage"
 	@echo "make crash        a server killed 200 times: KILLS=, STORE=, SERVERS=, SEED= change that"
 	@echo "make check        ruff, mypy --strict, import-linter"
@@ -38,6 +38,7 @@ help:
 
 demo: $(VENV)/all.stamp
 	@$(BIN)/mcp-tasks demo
+	@$(BIN)/mcp-tasks demo --proxy
 
 # The core is covered by its own tests alone; then the rest, whether or not those passed. The variables tell the
 # interop tests where everything is.

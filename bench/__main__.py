@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.harness import PROJECT, Figure, print_table
 
-BENCHMARKS = ("core", "http", "peers", "client", "memory", "store")
+BENCHMARKS = ("core", "http", "proxy", "peers", "client", "memory", "store")
 
 
 def main() -> None:

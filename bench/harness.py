@@ -183,17 +183,21 @@ class ServerProcess:
     """A server in a process of its own, on a core of its own; leave the context to stop it.
 
     It prints its URL in a line when it accepts connections. Raises ``RuntimeError`` when it does not.
+    ``beside_load``: it is not what is measured, and shares the core of the load.
     """
 
-    def __init__(self, *arguments: str, python: str | Path = sys.executable) -> None:
+    def __init__(
+        self, *arguments: str, python: str | Path = sys.executable, beside_load: bool = False
+    ) -> None:
         self._command = [str(python), *arguments]
+        self._core = 1 if beside_load else 0
 
     def __enter__(self) -> ServerProcess:
         self._process = subprocess.Popen(
             self._command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         if len(_CORES) > 1:
-            os.sched_setaffinity(self._process.pid, {_CORES[0]})
+            os.sched_setaffinity(self._process.pid, {_CORES[self._core]})
         assert self._process.stdout is not None
         url = urlsplit(self._process.stdout.readline().strip())
         if url.port is None:
@@ -227,14 +231,24 @@ class ServerProcess:
         """How much memory it holds at the moment."""
         return resident_bytes(self._process.pid)
 
+    def processor_seconds(self) -> float:
+        """Return how long its main thread has run on a core; 0: not known."""
+        return (_schedule(self._process.pid) or (0, 0))[0] / 1e9
+
 
 def waiting_share(process_id: int) -> float:
     """Return how much of the time that a process wanted to run it had to wait for a core; 0: not known."""
+    ran, waited = _schedule(process_id) or (0, 0)
+    return waited / (ran + waited) if ran else 0.0
+
+
+def _schedule(process_id: int) -> tuple[int, int] | None:
+    """Return how long a process has run, and how long it has waited for a core, in nanoseconds."""
     try:
         ran, waited, _ = map(int, Path(f"/proc/{process_id}/schedstat").read_text().split())
     except (OSError, ValueError):
-        return 0.0
-    return waited / (ran + waited) if ran else 0.0
+        return None
+    return ran, waited
 
 
 def resident_bytes(process_id: int) -> int:

@@ -15,7 +15,17 @@ from typing import Final
 
 from attrs import frozen
 
-__all__ = ["CONNECTIONS", "Load", "Measured", "WrongReplyError", "drive", "exchange", "http_request", "send"]
+__all__ = [
+    "CONNECTIONS",
+    "Load",
+    "Measured",
+    "WrongReplyError",
+    "drive",
+    "exchange",
+    "http_request",
+    "send",
+    "waits",
+]
 
 CONNECTIONS: Final = 32
 TIMEOUT_SECONDS: Final = 60.0
@@ -46,6 +56,8 @@ class Measured:
     seconds: float
     last_bodies: tuple[bytes, ...]
     """The last reply's body on each connection."""
+    used: float = 0.0
+    """How much more ``used`` said at the end than at the start."""
 
     @property
     def rate(self) -> float:
@@ -110,18 +122,39 @@ def exchange(port: int, request: bytes, marker: bytes = b"") -> bytes:
     return connection.body
 
 
-def drive(port: int, load: Load, *, seconds: float, warm_up: float) -> Measured:
+def drive(
+    port: int, load: Load, *, seconds: float, warm_up: float, used: Callable[[], float] = lambda: 0.0
+) -> Measured:
     """Keep every connection busy, and count for ``seconds`` after ``warm_up`` seconds.
 
-    Raises :class:`WrongReplyError` when a reply is not what the load expects.
+    ``used`` tells what a server has used so far, of whatever is counted besides. Raises
+    :class:`WrongReplyError` when a reply is not what the load expects.
     """
     with _Connections(port, load) as connections:
         connections.pump(until=_clock_reaches(time.perf_counter() + warm_up))
-        start = time.perf_counter()
+        start, used_before = time.perf_counter(), used()
         replies = connections.pump(until=_clock_reaches(start + seconds))
-        took = time.perf_counter() - start
+        took, more = time.perf_counter() - start, used() - used_before
         connections.drain()
-    return Measured(replies, took, connections.last_bodies)
+    return Measured(replies, took, connections.last_bodies, more)
+
+
+def waits(port: int, load: Load, *, seconds: float) -> Sequence[float]:
+    """Send the first request again and again on one connection; return how long each reply took, in seconds.
+
+    Raises :class:`WrongReplyError` when a reply is not what the load expects.
+    """
+    connection = _Connection(port, load.requests[0])
+    took: list[float] = []
+    end = time.perf_counter() + seconds
+    with connection.sock:
+        while not took or time.perf_counter() < end:
+            start = time.perf_counter()
+            connection.sock.sendall(connection.request)
+            while not connection.take(load.marker):
+                pass
+            took.append(time.perf_counter() - start)
+    return took
 
 
 def send(port: int, load: Load, *, replies: int) -> Measured:

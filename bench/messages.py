@@ -12,6 +12,7 @@ __all__ = [
     "COMPLETED",
     "CREATED",
     "TOOL",
+    "VERSION",
     "call_body",
     "call_load",
     "get_body",
@@ -26,9 +27,9 @@ TOOL: Final = "hello"
 CREATED: Final = b'"taskId"'
 COMPLETED: Final = b'"completed"'
 
-_VERSION: Final = "2026-07-28"
+VERSION: Final = "2026-07-28"
 _META: Final = {
-    "io.modelcontextprotocol/protocolVersion": _VERSION,
+    "io.modelcontextprotocol/protocolVersion": VERSION,
     "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1.0"},
     "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}},
 }
@@ -72,5 +73,5 @@ def _body(method: str, params: Mapping[str, Any]) -> bytes:
 
 
 def _post(port: int, method: str, name: str, body: bytes) -> bytes:
-    headers = [("MCP-Protocol-Version", _VERSION), ("Mcp-Method", method), ("Mcp-Name", name)]
+    headers = [("MCP-Protocol-Version", VERSION), ("Mcp-Method", method), ("Mcp-Name", name)]
     return http_request(port, body, headers)

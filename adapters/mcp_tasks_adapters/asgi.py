@@ -1,4 +1,4 @@
-"""The server as an ASGI application, for uvicorn, hypercorn and their like.
+"""A server or a proxy as an ASGI application, for uvicorn, hypercorn and their like.
 
 That is how TLS, HTTP/2 and many processes are had::
 
@@ -18,12 +18,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from mcp_tasks_adapters.asyncio_h11.loop import open_driver
+from mcp_tasks_adapters.asyncio_h11.proxy import open_proxy
 from mcp_tasks_adapters.clock import unix_ms
-from mcp_tasks_adapters.driver import Store
+from mcp_tasks_adapters.driver import Service, Store
 from mcp_tasks_adapters.http_endpoint import (
     Headers,
     HttpEndpoint,
@@ -31,14 +34,16 @@ from mcp_tasks_adapters.http_endpoint import (
     over_limit,
     response_parts,
 )
+from mcp_tasks_adapters.proxy import Proxy, ProxyStore
 from mcp_tasks_adapters.toolkit import Server
 from mcp_tasks_proto.inputs import HttpHead
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.wire.http import STREAM_HEADERS, EndpointPolicy, Refusal
 from mcp_tasks_proto.wire.jsonrpc import encode, error_message, message_too_large
+from mcp_tasks_proto.wire.pages import PageHead
 from mcp_tasks_proto.wire.sse import KEEP_ALIVE, encode_event
 
-__all__ = ["AsgiApp", "asgi_app"]
+__all__ = ["AsgiApp", "asgi_app", "asgi_proxy_app"]
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -60,16 +65,38 @@ def asgi_app(
     ``example.com:*`` stands for every port, and ``*`` for everything.
     """
     policy = endpoint_policy(path, allowed_hosts, allowed_origins, sessions=server.serves_sessions)
-    return AsgiApp(server, policy=policy, store=store)
+    return AsgiApp(lambda: open_driver(server, store), policy=policy, limits=server.limits)
+
+
+def asgi_proxy_app(
+    proxy: Proxy,
+    *,
+    path: str = "/mcp",
+    store: ProxyStore | None = None,
+    allowed_hosts: Collection[str] = (),
+    allowed_origins: Collection[str] = (),
+) -> AsgiApp:
+    """Return an ASGI application that runs ``proxy`` at ``path``, below the application's root path.
+
+    All else is as with :func:`asgi_app`. A proxy's file is open in one process at a time.
+    """
+    policy = endpoint_policy(path, allowed_hosts, allowed_origins, sessions=False)
+    return AsgiApp(lambda: open_proxy(proxy, store), policy=policy, limits=proxy.limits)
 
 
 class AsgiApp:
-    """An ASGI 3 application; made by :func:`asgi_app`."""
+    """An ASGI 3 application; made by :func:`asgi_app` or :func:`asgi_proxy_app`."""
 
-    def __init__(self, server: Server, *, policy: EndpointPolicy, store: Store | None) -> None:
-        self._server = server
+    def __init__(
+        self,
+        opening: Callable[[], AbstractAsyncContextManager[Service]],
+        *,
+        policy: EndpointPolicy,
+        limits: Limits,
+    ) -> None:
+        self._opening = opening
         self._policy = policy
-        self._store = store
+        self._limits = limits
         self._endpoint: HttpEndpoint | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,9 +114,9 @@ class AsgiApp:
     async def _live(self, receive: Receive, send: Send) -> None:
         """Run the driver from the start of the server to its end."""
         await receive()
-        async with open_driver(self._server, self._store) as driver:
+        async with self._opening() as driver:
             self._endpoint = HttpEndpoint(
-                driver=driver, policy=self._policy, limits=self._server.limits, now_ms=unix_ms
+                driver=driver, policy=self._policy, limits=self._limits, now_ms=unix_ms
             )
             await send({"type": "lifespan.startup.complete"})
             await receive()
@@ -101,8 +128,7 @@ class AsgiApp:
 async def _respond(endpoint: HttpEndpoint, scope: Scope, receive: Receive, send: Send) -> None:
     """Answer one request."""
     response = _Response(endpoint, send)
-    path = scope["path"].removeprefix(scope.get("root_path", ""))
-    head = endpoint.check(scope["method"], path, scope["headers"])
+    head = endpoint.check(scope["method"], _target(endpoint, scope), scope["headers"])
     if isinstance(head, Refusal):
         await response.refuse(head)
         return
@@ -112,6 +138,18 @@ async def _respond(endpoint: HttpEndpoint, scope: Scope, receive: Receive, send:
     elif body is not None:
         client = scope.get("client")
         await response.converse(receive, head, body, client[0] if client else None)
+
+
+def _target(endpoint: HttpEndpoint, scope: Scope) -> str:
+    """Return the target of a request, as HTTP/1.1 has it where more is looked at than one path."""
+    root: str = scope.get("root_path", "")
+    path: str = scope["path"].removeprefix(root)
+    pages = endpoint.driver.pages
+    if pages is None or not path.startswith(pages.prefix):
+        return path
+    raw: bytes | None = scope.get("raw_path")  # which servers need not give
+    escaped = quote(path) if raw is None else raw.decode("latin-1").removeprefix(quote(root))
+    return f"{escaped}?{scope['query_string'].decode('latin-1')}"
 
 
 async def _read_body(receive: Receive, limits: Limits) -> bytes | Refusal | None:
@@ -172,7 +210,9 @@ class _Response:
 
     # -- the server's side ---------------------------------------------------------------------------------
 
-    async def converse(self, receive: Receive, head: HttpHead, body: bytes, peer: str | None) -> None:
+    async def converse(
+        self, receive: Receive, head: HttpHead | PageHead, body: bytes, peer: str | None
+    ) -> None:
         """Hand in the request and see its answer through."""
         exchange = self._endpoint.receive(head, body, self, peer)
         try:

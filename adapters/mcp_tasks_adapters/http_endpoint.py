@@ -18,8 +18,10 @@ from mcp_tasks_proto.wire.http import (
     EndpointPolicy,
     Refusal,
     check_head,
+    split_target,
 )
 from mcp_tasks_proto.wire.jsonrpc import decode, encode_checked, error_message
+from mcp_tasks_proto.wire.pages import PageHead, check_page_head
 
 __all__ = [
     "OTHER_FILES",
@@ -43,7 +45,7 @@ OTHER_FILES: Final = 64
 
 @define(eq=False, kw_only=True)
 class HttpEndpoint:
-    """The MCP endpoint of one server."""
+    """The MCP endpoint of one server, and what is served beside it."""
 
     driver: Service
     policy: EndpointPolicy
@@ -53,17 +55,28 @@ class HttpEndpoint:
 
     def check(
         self, method: bytes | str, target: bytes | str, headers: Iterable[tuple[bytes, bytes]]
-    ) -> HttpHead | Refusal:
+    ) -> HttpHead | PageHead | Refusal:
         """Decide whether a request with this head may go on to its body (HTTP.1)."""
+        if self.driver.pages is not None and self._is_page(target, self.driver.pages.prefix):
+            return check_page_head(method, target, headers, self.policy, self.limits)
         return check_head(method, target, headers, self.policy, self.limits)
 
+    def _is_page(self, target: bytes | str, prefix: str) -> bool:
+        """Whether something else than the endpoint itself is asked for, below the path of that."""
+        path, _, _ = split_target(target)
+        return path.startswith(prefix) and path != self.policy.path
+
     def receive(
-        self, head: HttpHead, body: bytes | bytearray, channel: Channel, peer: str | None
+        self, head: HttpHead | PageHead, body: bytes | bytearray, channel: Channel, peer: str | None
     ) -> int | None:
-        """Hand in a complete request; return its exchange, ``None`` when it was answered without one."""
+        """Hand in a complete request; return its exchange, ``None`` when there is none to be told of."""
         facts = None
         if self.driver.asks_who_calls:
             facts = RequestFacts(transport="http", headers=head.headers, peer=peer)
+        if isinstance(head, PageHead):
+            assert self.driver.pages is not None  # whose requests alone have such a head
+            self.driver.pages.receive(head, body, channel, facts)
+            return None
         if head.method != "POST":
             assert isinstance(self.driver, SessionService)  # to others the policy lets none through (LEG.2)
             return self.driver.receive_head(channel, facts=facts, http=head)

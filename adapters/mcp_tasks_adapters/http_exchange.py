@@ -8,9 +8,10 @@ Redirects are not followed, and nothing that a server sends makes this raise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
+from functools import lru_cache
 from re import compile as pattern
 from secrets import token_urlsafe
 from typing import Any, Final, Self
@@ -39,7 +40,16 @@ from mcp_tasks_proto.wire.http import request_headers
 from mcp_tasks_proto.wire.jsonrpc import Notification, Request, decode, encode, parse_message
 from mcp_tasks_proto.wire.sse import EventDecoder
 
-__all__ = ["Fact", "Headers", "HttpAddress", "HttpExchange", "check_headers", "retry_after_ms"]
+__all__ = [
+    "Fact",
+    "Headers",
+    "HttpAddress",
+    "HttpExchange",
+    "NewHead",
+    "check_headers",
+    "remembering_heads",
+    "retry_after_ms",
+]
 
 Fact = ResponseReceived | NotificationReceived | ServerAsked | StreamOpened | RequestFailed
 
@@ -137,6 +147,31 @@ def retry_after_ms(value: str, now_ms: int) -> int | None:
 _SECONDS: Final = pattern(r"[0-9]{1,9}")
 
 
+# -- heads of requests -------------------------------------------------------------------------------------
+
+NewHead = Callable[[str, str, "tuple[tuple[str, str], ...]"], h11.Request]
+"""Makes the head of a request of a method, a target and headers. Raises what h11 raises for bad ones."""
+
+HEADS: Final = 256
+"""How many heads are remembered, and how many characters of headers one of them may have."""
+HEAD_CHARS: Final = 2048
+
+
+def _new_head(verb: str, target: str, headers: tuple[tuple[str, str], ...]) -> h11.Request:
+    return h11.Request(method=verb, target=target, headers=list(headers))
+
+
+def remembering_heads() -> NewHead:
+    """Return what makes heads and remembers them: h11 checks every header of a new one, and polls recur."""
+    remembered = lru_cache(maxsize=HEADS)(_new_head)
+
+    def new_head(verb: str, target: str, headers: tuple[tuple[str, str], ...]) -> h11.Request:
+        small = sum(len(value) for _, value in headers) <= HEAD_CHARS
+        return (remembered if small else _new_head)(verb, target, headers)
+
+    return new_head
+
+
 # -- one connection ----------------------------------------------------------------------------------------
 
 
@@ -152,11 +187,12 @@ class HttpExchange:
     """What is said on one connection: requests, one after the other, and their responses.
 
     ``begin`` a request, write what it returns, and ``receive`` until ``over``. Then ``reusable`` says whether
-    another may follow.
+    another may follow. ``new_head`` makes the heads of requests.
     """
 
-    def __init__(self, address: HttpAddress, limits: Limits) -> None:
+    def __init__(self, address: HttpAddress, limits: Limits, new_head: NewHead = _new_head) -> None:
         self._address = address
+        self._new_head = new_head
         self._limits = limits
         self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.header_bytes)
         self.request = 0
@@ -197,7 +233,7 @@ class HttpExchange:
             headers += more
             if not any(name.lower() == "user-agent" for name, _ in more):
                 headers.append(USER_AGENT)
-            head = h11.Request(method=verb, target=self._address.target, headers=headers)
+            head = self._new_head(verb, self._address.target, tuple(headers))
         except (h11.LocalProtocolError, ValueError, TypeError, AttributeError) as error:
             raise LocalProtocolError(f"the request's headers cannot be sent: {error}") from None
         if self._h11.our_state is h11.DONE:
@@ -245,7 +281,7 @@ class HttpExchange:
                     return
 
     def _take_head(self, response: h11.Response, now_ms: int) -> None:
-        headers = {name: value.decode("latin-1") for name, value in response.headers}
+        headers = {name: value.decode("latin-1") for name, value in response.headers if name in _LOOKED_AT}
         status = response.status_code
         wait = headers.get(b"retry-after")
         pause_ms = None if wait is None else retry_after_ms(wait.strip(), now_ms)
@@ -325,6 +361,10 @@ class HttpExchange:
         if self._legacy and self._last_event_id:
             failure = evolve(failure, last_event_id=self._last_event_id, retry_ms=self._events.retry_ms)
         self._facts.append(failure)
+
+
+_LOOKED_AT: Final = frozenset({b"content-type", b"retry-after", SESSION_HEADER.encode()})
+"""Headers of a response that say something to this side, beside those that h11 looks at."""
 
 
 def _message_headers(request: SendRequest | SendLegacy) -> list[tuple[str, str]]:

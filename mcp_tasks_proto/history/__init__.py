@@ -4,7 +4,14 @@ Pure functions of the ledger, the viewer and the time: ``ledger`` makes and chan
 decides, ``views`` shows, and ``retention`` says when it is over. A store keeps the entries.
 """
 
-from mcp_tasks_proto.history.access import AccessDecision, AccessReason, Action, Viewer, decide_access
+from mcp_tasks_proto.history.access import (
+    AccessDecision,
+    AccessReason,
+    Action,
+    Viewer,
+    decide_access,
+    decide_project,
+)
 from mcp_tasks_proto.history.entries import TaskEntry, TimelineEvent, entry_from_json, entry_to_json
 from mcp_tasks_proto.history.ledger import Observation, assign, observe, opened
 from mcp_tasks_proto.history.retention import (
@@ -15,7 +22,17 @@ from mcp_tasks_proto.history.retention import (
     of_project,
     outlived,
 )
-from mcp_tasks_proto.history.views import LABELS, Assigned, ProjectView, project_list, task_page
+from mcp_tasks_proto.history.views import (
+    LABELS,
+    Assigned,
+    Place,
+    ProjectPage,
+    ProjectView,
+    place_of,
+    project_list,
+    project_page,
+    task_page,
+)
 
 __all__ = [
     "DAY_MS",
@@ -27,6 +44,8 @@ __all__ = [
     "Action",
     "Assigned",
     "Observation",
+    "Place",
+    "ProjectPage",
     "ProjectView",
     "Retention",
     "TaskEntry",
@@ -34,12 +53,15 @@ __all__ = [
     "Viewer",
     "assign",
     "decide_access",
+    "decide_project",
     "entry_from_json",
     "entry_to_json",
     "observe",
     "of_project",
     "opened",
     "outlived",
+    "place_of",
     "project_list",
+    "project_page",
     "task_page",
 ]

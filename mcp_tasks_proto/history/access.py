@@ -10,7 +10,7 @@ from attrs import frozen
 from mcp_tasks_proto.history.entries import TaskEntry
 from mcp_tasks_proto.history.retention import Retention
 
-__all__ = ["AccessDecision", "AccessReason", "Action", "Viewer", "decide_access"]
+__all__ = ["AccessDecision", "AccessReason", "Action", "Viewer", "decide_access", "decide_project"]
 
 
 class Action(Enum):
@@ -85,13 +85,23 @@ def decide_access(
     return _decide_payload(entry, viewer, action)
 
 
+def decide_project(viewer: Viewer, project: str) -> AccessDecision:
+    """Decide whether somebody may look at a project at all, be it there or not."""
+    reason = _role(viewer, project)
+    return AccessDecision(reason is not AccessReason.OUTSIDE, reason)
+
+
 def _membership(entry: TaskEntry, viewer: Viewer) -> AccessReason:
     if entry.project is None:
         own = entry.owner == viewer.principal and not entry.api_key
         return AccessReason.ORIGINAL_USER if own else AccessReason.OUTSIDE
-    if entry.project in viewer.teams:
+    return _role(viewer, entry.project)
+
+
+def _role(viewer: Viewer, project: str) -> AccessReason:
+    if project in viewer.teams:
         return AccessReason.TEAM
-    return AccessReason.DIRECT if entry.project in viewer.direct else AccessReason.OUTSIDE
+    return AccessReason.DIRECT if project in viewer.direct else AccessReason.OUTSIDE
 
 
 def _decide_payload(entry: TaskEntry, viewer: Viewer, action: Action) -> AccessDecision:

@@ -56,7 +56,8 @@ def opened(
         updated_at_ms=now,
         timeline=(TimelineEvent(kind=CREATED, at_ms=now, status=Status.WORKING),),
     )
-    return evolve(observe(entry, Observation(status=status, at_ms=now)), version=1)
+    noted = observe(entry, Observation(status=status, at_ms=now))
+    return noted if noted is entry else evolve(noted, version=1)
 
 
 def observe(entry: TaskEntry, seen: Observation) -> TaskEntry:

@@ -9,11 +9,10 @@ to one hop of a request's ``_meta`` is dropped, and minted anew.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from re import compile as pattern
-from re import escape
+from re import escape, sub
 from typing import Any, Final
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from mcp_tasks_proto.errors import ErrorObject, LocalProtocolError
 from mcp_tasks_proto.vocabulary import (
@@ -89,23 +88,18 @@ class Rewriter:
     most_bytes: int
     """Of ``_meta`` and of unknown members, in one message."""
     depth: int
-    _exact: Any = field(init=False, eq=False, repr=False)
-
-    @_exact.default
-    def _compile(self) -> Any:
-        if not self.upstream_task_id:
-            return None
-        # An id within a longer word is not the id.
-        return pattern(rf"(?<![A-Za-z0-9_-]){escape(self.upstream_task_id)}(?![A-Za-z0-9_-])")
 
     def text(self, text: str) -> str:
         """Rewrite a status message or an error's text."""
-        handle = self.handle or ""
-        return text if self._exact is None else self._exact.sub(lambda _: handle, text)
+        task_id, handle = self.upstream_task_id, self.handle or ""
+        if not task_id or task_id not in text:
+            return text
+        # An id within a longer word is not the id.
+        return sub(rf"(?<![A-Za-z0-9_-]){escape(task_id)}(?![A-Za-z0-9_-])", lambda _: handle, text)
 
     def error(self, error: ErrorObject) -> ErrorObject:
         """Rewrite an error; its code stays, and its data but for the id in texts."""
-        if self._exact is None:
+        if not self.upstream_task_id:
             return error
         data = None if deeper_than(error.data, MESSAGE_DEPTH) else self._texts(error.data)
         return evolve(error, message=self.text(error.message), data=data, extra=self.extra(error.extra or {}))
@@ -154,7 +148,7 @@ class Rewriter:
     def extra(self, members: Mapping[str, Any]) -> dict[str, Any]:
         """Return the unknown members of an envelope that pass, with the id rewritten in their texts."""
         kept = bounded(members, most_bytes=self.most_bytes, depth=self.depth)
-        return kept if self._exact is None else dict(self._texts(kept))
+        return dict(self._texts(kept)) if kept and self.upstream_task_id else kept
 
     def _with_meta(self, members: Mapping[str, Any], *, of_result: bool = False) -> dict[str, Any]:
         rewritten = dict(members)

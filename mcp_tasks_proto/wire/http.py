@@ -31,14 +31,19 @@ __all__ = [
     "HeaderParameter",
     "Refusal",
     "check_head",
+    "check_length",
     "check_parameter_headers",
+    "check_reach",
     "check_standard_headers",
     "check_version_header",
     "decode_header_value",
     "encode_header_value",
     "header_parameters",
+    "is_json",
     "name_of",
+    "read_fields",
     "request_headers",
+    "split_target",
 ]
 
 JSON_HEADERS: Final[tuple[tuple[str, str], ...]] = (("content-type", "application/json"),)
@@ -103,29 +108,46 @@ def check_head(
     (415), Accept (406), Content-Length (400, or 413 over ``Limits.message_bytes``). Neither names nor values
     need any preparation, and none of their bytes makes this raise.
     """
-    fields, repeated = _read_fields(headers)
-    path, authority = _split_target(target if isinstance(target, str) else str(target, "latin-1"))
-    if not _allowed(fields.get("host", "") if authority is None else authority, policy.allowed_hosts):
-        return Refusal(status=403, error=invalid_request("Host is not one that is served here"))
-    if "origin" in fields and not _allowed(fields["origin"], policy.allowed_origins):
-        return Refusal(status=403, error=invalid_request("Origin is not allowed"))
+    fields, repeated = read_fields(headers)
+    path, _, authority = split_target(target)
+    if refusal := check_reach(fields, authority, policy):
+        return refusal
     if path != policy.path:
         return Refusal(status=404)
     if method not in ("POST", b"POST"):
         verb = _SESSION_METHODS.get(method) if policy.sessions and "mcp-session-id" in fields else None
         return _NOT_ALLOWED if verb is None else _check_session_request(verb, fields, repeated)
-    if not _is_json(fields.get("content-type", "")):
+    if not is_json(fields.get("content-type", "")):
         return Refusal(status=415, error=invalid_request("Content-Type must be application/json in UTF-8"))
     accepts_json, accepts_stream = _accepts(fields.get("accept", ""))
     if not accepts_json and not accepts_stream:
         detail = "Accept must take application/json or text/event-stream"
         return Refusal(status=406, error=invalid_request(detail))
+    if refusal := check_length(fields, limits):
+        return refusal
+    return HttpHead(headers=fields, repeated=repeated, accepts_stream=accepts_stream)
+
+
+def check_reach(fields: Mapping[str, str], authority: str | None, policy: EndpointPolicy) -> Refusal | None:
+    """Refuse a request under a name that is not this server's, or from a page that is not allowed (HTTP.1).
+
+    That keeps pages of others away, also those whose own name leads here by a trick of DNS.
+    """
+    if not _allowed(fields.get("host", "") if authority is None else authority, policy.allowed_hosts):
+        return Refusal(status=403, error=invalid_request("Host is not one that is served here"))
+    if "origin" in fields and not _allowed(fields["origin"], policy.allowed_origins):
+        return Refusal(status=403, error=invalid_request("Origin is not allowed"))
+    return None
+
+
+def check_length(fields: Mapping[str, str], limits: Limits) -> Refusal | None:
+    """Refuse a body whose announced length is none, or over ``Limits.message_bytes`` (HTTP.1)."""
     length = fields.get("content-length", "0")
     if not (length.isascii() and length.isdigit()):
         return Refusal(status=400, error=invalid_request("Content-Length must be one number"))
     if len(length) > _LENGTH_DIGITS or int(length) > limits.message_bytes:
         return Refusal(status=413, error=message_too_large(limits).error)
-    return HttpHead(headers=fields, repeated=repeated, accepts_stream=accepts_stream)
+    return None
 
 
 _SESSION_METHODS: Final[Mapping[bytes | str, str]] = {
@@ -146,7 +168,7 @@ def _check_session_request(
     return HttpHead(headers=fields, repeated=repeated, method=method)
 
 
-def _read_fields(headers: Iterable[tuple[bytes, bytes]]) -> tuple[dict[str, str], frozenset[str]]:
+def read_fields(headers: Iterable[tuple[bytes, bytes]]) -> tuple[dict[str, str], frozenset[str]]:
     """Return the headers by name, those of the same name joined, and the names that were repeated."""
     fields: dict[str, str] = {}
     repeated: set[str] = set()
@@ -160,13 +182,15 @@ def _read_fields(headers: Iterable[tuple[bytes, bytes]]) -> tuple[dict[str, str]
     return fields, frozenset(repeated)
 
 
-def _split_target(target: str) -> tuple[str, str | None]:
-    """Return the path of a request target and, when it is a whole URL, its authority."""
-    if target.startswith("/"):
-        return target.partition("?")[0], None
-    if match := _ABSOLUTE_TARGET.fullmatch(target):
-        return match["path"] or "/", match["authority"]
-    return target, None
+def split_target(target: bytes | str) -> tuple[str, str, str | None]:
+    """Return the path and the query of a request target and, when it is a whole URL, its authority."""
+    text = target if isinstance(target, str) else str(target, "latin-1")
+    if text.startswith("/"):
+        path, _, query = text.partition("?")
+        return path, query, None
+    if match := _ABSOLUTE_TARGET.fullmatch(text):
+        return match["path"] or "/", match["query"] or "", match["authority"]
+    return text, "", None
 
 
 def _allowed(value: str, allowed: frozenset[str] | None) -> bool:
@@ -180,7 +204,8 @@ def _allowed(value: str, allowed: frozenset[str] | None) -> bool:
     return port.isascii() and port.isdigit() and f"{name}:*" in allowed
 
 
-def _is_json(content_type: str) -> bool:
+def is_json(content_type: str) -> bool:
+    """Whether a ``Content-Type`` says JSON in UTF-8."""
     if content_type == "application/json":
         return True
     media_type, *parameters = content_type.lower().split(";")
@@ -210,7 +235,7 @@ def _accepts(accept: str) -> tuple[bool, bool]:
 
 
 _LENGTH_DIGITS: Final = 18
-_ABSOLUTE_TARGET: Final = pattern(r"https?://(?P<authority>[^/?#]*)(?P<path>[^?#]*)[^#]*")
+_ABSOLUTE_TARGET: Final = pattern(r"https?://(?P<authority>[^/?#]*)(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?")
 _ZERO_WEIGHT: Final = pattern(r"q=0(\.0*)?")
 
 
@@ -251,6 +276,8 @@ def decode_header_value(raw: str) -> str | None:
 
 
 _TOKEN: Final = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_NAME: Final = pattern(r"[!#$%&'*+./^_`|~0-9A-Za-z-]+")
+"""What methods and tools are called: none of it is ever encoded."""
 _FIELD_VALUE: Final = pattern(r"[\t\x20-\x7e]*")
 _PLAIN: Final = pattern(r"(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?")
 _ENCODED: Final = pattern(r"=\?base64\?(?P<text>.*)\?=")
@@ -296,7 +323,7 @@ def _check_field(head: HttpHead, name: str, expected: str, *, decode: bool = Fal
     """Check one required header. Only some may be encoded: what others say, every intermediary must see."""
     key = name.lower()
     raw = head.headers.get(key)
-    if raw == expected and not head.repeated and _TOKEN.fullmatch(raw):
+    if raw == expected and not head.repeated and _NAME.fullmatch(raw):
         return None  # as almost always: nothing that could be encoded, malformed or there twice
     if raw is None:
         return header_mismatch(f"{name} is missing")

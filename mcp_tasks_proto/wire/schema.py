@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar, get_args, get_origin
 
 from attrs import Attribute, field, fields, frozen, has, resolve_types
 from cattrs import Converter
+from cattrs.fns import identity
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from mcp_tasks_proto.errors import ErrorObject, LocalProtocolError, internal_error
@@ -279,8 +280,8 @@ class _Hooks:
     converter: Converter
     wire_name: Callable[[str], str]
     """An attribute's name to its name in JSON."""
-    omit_defaults: bool
-    """Whether a member with its default value is not there, or is there all the same."""
+    as_it_came: bool
+    """Whether a null, or a default that is spelled out, is another thing than a member that is not there."""
 
     def register(self) -> None:
         """Set the converter up."""
@@ -307,7 +308,7 @@ class _Hooks:
         for name, known in own.items():
             read_known = _within(name, self.converter.get_structure_hook(known.type))
             overrides[known.name] = override(rename=name, struct_hook=read_known)
-            if self.omit_defaults and known.default in _SPELLED:
+            if self.as_it_came and known.default in _SPELLED:
                 spelled[name] = _SPELLED[known.default]
         read_own: Reader = make_dict_structure_fn(
             cls, self.converter, _cattrs_detailed_validation=False, **overrides
@@ -338,13 +339,15 @@ class _Hooks:
         write_own: Writer = make_dict_unstructure_fn(
             cls,
             self.converter,
-            _cattrs_omit_if_default=self.omit_defaults,
+            _cattrs_omit_if_default=True,
             extra=override(omit=True),
             **overrides,
         )
         if not hasattr(cls, "extra"):
             return write_own
-        return lambda instance: {**instance.extra, **write_own(instance)}
+        return lambda instance: (
+            {**instance.extra, **write_own(instance)} if instance.extra else write_own(instance)
+        )
 
     def array_reader(self, kind: Any) -> Reader:
         """Return what reads an array of one type of items."""
@@ -365,13 +368,15 @@ class _Hooks:
     def optional_reader(self, kind: Any) -> Reader:
         """Return what reads a value or ``None``."""
         read: Reader = self.converter.get_structure_hook(get_args(kind)[0])
-        if self.omit_defaults:
+        if self.as_it_came:
             return read  # None is for a member that is not there; a null that is there does not fit
         return lambda value, _: None if value is None else read(value, None)
 
     def optional_writer(self, kind: Any) -> Writer:
         """Return what writes one."""
         write: Writer = self.converter.get_unstructure_hook(get_args(kind)[0])
+        if write is identity:
+            return write  # which costs no call
         return lambda value: None if value is None else write(value)
 
     def _members(self, cls: type) -> dict[str, Attribute[Any]]:
@@ -397,14 +402,14 @@ def _camel_case(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def _make_converter(*, wire_name: Callable[[str], str], omit_defaults: bool) -> Converter:
+def _make_converter(*, wire_name: Callable[[str], str], as_it_came: bool) -> Converter:
     converter = Converter(detailed_validation=False)
-    _Hooks(converter, wire_name, omit_defaults).register()
+    _Hooks(converter, wire_name, as_it_came).register()
     return converter
 
 
-_WIRE: Final = _make_converter(wire_name=_camel_case, omit_defaults=True)
-_STORED: Final = _make_converter(wire_name=str, omit_defaults=False)
+_WIRE: Final = _make_converter(wire_name=_camel_case, as_it_came=True)
+_STORED: Final = _make_converter(wire_name=str, as_it_came=False)
 
 
 # -- views -------------------------------------------------------------------------------------------
@@ -488,7 +493,9 @@ def record_from_json(value: Any) -> TaskRecord:
 
 def to_stored(instance: Any) -> dict[str, Any]:
     """Return a value as JSON that a store can keep; :func:`from_stored` gives it back, equal."""
-    return {**_STORED.unstructure(instance), "schema": _SCHEMA}
+    stored: dict[str, Any] = _STORED.unstructure(instance)
+    stored["schema"] = _SCHEMA
+    return stored
 
 
 def from_stored(cls: type[_T], value: Any, what: str) -> _T:

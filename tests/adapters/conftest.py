@@ -1,18 +1,22 @@
-"""The PostgreSQL server that tests share, and what becomes of these tests where there is none."""
+"""Where stores of the tests keep tasks: the PostgreSQL server they share, or what becomes of them without."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.adapters.postgres_server import PostgresServer, find_binaries
+from tests.adapters.store_harness import File, Place
 
 REQUIRED: Final = "POSTGRES_REQUIRED"
 """Set where tests must not go without a server, as in CI."""
 FIXTURES: Final = {"postgres", "own_postgres"}
+POSTGRES: Final = "postgres"
+"""The place that needs one."""
 MISSING: Final = (
     "There are no server programs of PostgreSQL here: install Debian's postgresql, or name the folder of "
     "initdb and postgres in POSTGRES_BIN."
@@ -23,7 +27,7 @@ deselected: pytest.StashKey[int] = pytest.StashKey()
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what needs a server where there can be none."""
-    needing = [item for item in items if FIXTURES & set(getattr(item, "fixturenames", ()))]
+    needing = [item for item in items if _needs_a_server(item)]
     if not needing or find_binaries() is not None:
         return
     if os.environ.get(REQUIRED):
@@ -31,6 +35,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[deselected] = len(needing)
     config.hook.pytest_deselected(items=needing)
     items[:] = [item for item in items if item not in needing]
+
+
+def _needs_a_server(item: pytest.Item) -> bool:
+    if isinstance(item, pytest.Function) and "place" in item.fixturenames:
+        return item.callspec.params["place"] == POSTGRES
+    return bool(FIXTURES & set(getattr(item, "fixturenames", ())))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -62,3 +72,12 @@ def postgres() -> Iterator[PostgresServer]:
 def own_postgres() -> Iterator[PostgresServer]:
     """Run a server that only this test may stop and start."""
     yield from _running()
+
+
+@pytest.fixture(params=["sqlite", POSTGRES])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Return where to keep tasks, for a test of every store that several nodes share."""
+    if request.param == POSTGRES:
+        schema: Place = request.getfixturevalue("postgres").new_schema()
+        return schema
+    return File(tmp_path / "tasks.db")

@@ -15,7 +15,7 @@ from typing import Any
 from mcp_tasks_adapters.stores import SqliteStore
 from mcp_tasks_adapters.toolkit import Server, TaskContext, ToolCall, elicit
 
-from tests.adapters.test_sqlite_servers import Loop
+from tests.adapters.loop_harness import Loop
 
 
 def lasting_server(loop: Loop, say: Any) -> Server:

@@ -49,7 +49,7 @@ def find_binaries() -> Path | None:
 
 @frozen
 class Schema:
-    """Where a store keeps its tasks; there need not be anything yet."""
+    """A schema in a database (``store_harness.Place``)."""
 
     dsn: str
     name: str
@@ -65,6 +65,10 @@ class Schema:
             for statement in statements:
                 cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
+
+    def nodes(self) -> list[str]:
+        """Return the nodes that may have left something, and those that are there."""
+        return [node for (node,) in self.run("SELECT node FROM nodes WHERE NOT settled")]
 
     @contextmanager
     def listening(self) -> Iterator[Callable[[int], list[str]]]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 from mcp_tasks_adapters.stores import SqliteStore
 from mcp_tasks_adapters.storing import News, Store, StoreEffect
 
@@ -158,19 +159,51 @@ def opened(store: Store) -> Iterator[Bench]:
         bench.close()
 
 
+class Place(Protocol):
+    """Where several nodes may keep tasks; there need not be anything yet."""
+
+    def store(self, **options: Any) -> Store:
+        """Return a node's own object for the store."""
+
+    def run(self, *statements: str) -> Sequence[tuple[Any, ...]]:
+        """Do something to it, as another program would; return what the last statement found."""
+
+    def nodes(self) -> list[str]:
+        """Return the nodes that may have left something, and those that are there."""
+
+
 def sqlite_store(path: Path, **options: Any) -> SqliteStore:
     """Return a store that looks around often, so that nobody waits long."""
     return SqliteStore(path, **{"poll_ms": 5, **options})
 
 
+@frozen
+class File:
+    """An SQLite file (:class:`Place`)."""
+
+    path: Path
+
+    def store(self, **options: Any) -> SqliteStore:
+        return sqlite_store(self.path, **options)
+
+    def run(self, *statements: str) -> Sequence[tuple[Any, ...]]:
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            for statement in statements:
+                cursor = connection.execute(statement)
+            return cursor.fetchall()
+
+    def nodes(self) -> list[str]:
+        return [node for (node,) in self.run("SELECT node FROM nodes")]
+
+
 class StoreNodes:
     """Two nodes over one store (``store_suite.Nodes``), and a third that helps to know what has been heard.
 
-    ``another`` makes a node's own object for the store.
+    ``store`` makes a node's own object for it.
     """
 
-    def __init__(self, another: Callable[[], Store]) -> None:
-        self._here, self._there, self._clerk = (Bench(another()) for _ in range(3))
+    def __init__(self, store: Callable[[], Store]) -> None:
+        self._here, self._there, self._clerk = (Bench(store()) for _ in range(3))
         for bench in (self._here, self._there, self._clerk):
             bench.open()
         self._there.watch()
@@ -212,13 +245,6 @@ class StoreNodes:
     def _await(self, news: News) -> None:
         seen = self._there.heard.count(news)
         self._there.until(lambda: self._there.heard.count(news) > seen)
-
-
-class SqliteNodes(StoreNodes):
-    """Nodes over one file."""
-
-    def __init__(self, path: Path, **options: Any) -> None:
-        super().__init__(lambda: sqlite_store(path, **options))
 
 
 def _of_this_harness(news: News) -> bool:

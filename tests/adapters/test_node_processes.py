@@ -17,9 +17,9 @@ import pytest
 from mcp_tasks_adapters.driver import Driver
 from mcp_tasks_adapters.stores.sqlite.nodes import lock_path
 
+from tests.adapters.loop_harness import YES, Loop
 from tests.adapters.node_process import lasting_server
 from tests.adapters.store_harness import PATIENCE_S, opened, sqlite_store
-from tests.adapters.test_sqlite_servers import YES, Loop
 
 PROJECT = Path(__file__).parents[2]
 

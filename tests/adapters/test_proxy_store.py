@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from mcp_tasks_adapters.proxy import MemoryProxyStore, SqliteProxyStore
-from mcp_tasks_adapters.proxy.storing import LEDGER_FACTOR
+from mcp_tasks_adapters.proxy.storing import LEDGER_FACTOR, AssignTask, EntriesRead, ReadEntries, ReadEntry
 from mcp_tasks_adapters.stores.sealing import RecordKeys
 from mcp_tasks_adapters.storing import StoreError
 
-from mcp_tasks_proto.history import Observation
+from mcp_tasks_proto.history import Observation, assign, place_of
 from mcp_tasks_proto.inputs import LoadFailed, Saved, SaveFailed, SaveRefused, WorkLost
 from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.proxy import (
@@ -22,12 +23,13 @@ from mcp_tasks_proto.proxy import (
     LoadTask,
     Note,
     Purge,
+    SaveBinding,
     SaveSnapshot,
     SnapshotKept,
     TaskLoaded,
     TaskQuota,
 )
-from tests.adapters.proxy_harness import NOW, ask, binding, save, snapshot, tell
+from tests.adapters.proxy_harness import NOW, ROOMY, ask, binding, entry, save, snapshot, tell
 from tests.adapters.store_harness import Bench
 
 KEYS = RecordKeys([bytes(32)])
@@ -67,6 +69,49 @@ def on_disk(tmp_path: Path) -> Iterator[Callable[[], Bench]]:
 
     yield reopened
     benches.pop().close()
+
+
+# -- the ledger, as dashboards read it -------------------------------------------------------------------
+
+FIRST = ReadEntries(project="film", after=None, most=2, token="read")
+
+
+def handles(answers: Sequence[Any]) -> list[list[str]]:
+    return [[one.handle for one in answer.entries] for answer in answers]
+
+
+def made(handle: str, project: str | None = "film", created_at_ms: int = NOW) -> SaveBinding:
+    bound = binding(handle, project=project)
+    opened = entry(handle, project=project, now=created_at_ms)
+    return SaveBinding(binding=bound, entry=opened, quota=ROOMY, token="save")
+
+
+def test_his2_a_project_is_read_in_stretches_newest_first(bench: Bench) -> None:
+    ages = {"old": NOW - 9, "b": NOW, "a": NOW, "new": NOW + 9}
+    ask(bench, *(made(handle, created_at_ms=at_ms) for handle, at_ms in ages.items()))
+    ask(bench, made("other", "other"), made("none", None))
+    (first,) = ask(bench, FIRST)
+    later = evolve(FIRST, after=place_of(first.entries[-1]))
+    (second,) = ask(bench, later)
+    last = evolve(FIRST, after=place_of(second.entries[-1]))
+    assert handles([first, second, *ask(bench, last)]) == [["new", "a"], ["b", "old"], []]
+    assert handles(ask(bench, evolve(FIRST, project="none there"))) == [[]]
+
+
+def test_his4_what_is_dropped_or_outlived_is_not_read(bench: Bench) -> None:
+    ask(bench, made("a", created_at_ms=NOW - 9), made("b"), made("c"), made("none", None))
+    tell(bench, DropTask("c"), DropTask("none"), DropTask("c"), purge(metadata=NOW))
+    assert handles(ask(bench, FIRST, ReadEntry("a", "read"))) == [["b"], []]
+    tell(bench, DropTask("b"))
+    assert handles(ask(bench, FIRST)) == [[]]
+
+
+def test_his2_a_task_is_assigned_in_one_step(bench: Bench) -> None:
+    assigning = AssignTask(handle="h1", actor="bob", assignee="carol", now_ms=NOW + 5, token="assign")
+    none, _, assigned, found = ask(bench, assigning, save(), assigning, ReadEntry("h1", "read"))
+    assert none == EntriesRead("assign", ())
+    assert (assigned.token, found.token) == ("assign", "read")
+    assert assigned.entries == found.entries == (assign(entry(), actor="bob", assignee="carol", now=NOW + 5),)
 
 
 # -- in memory and in a file -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from threading import Event
 
 import pytest
 from mcp_tasks_adapters.stores.rows import BROKEN_SAID
-from mcp_tasks_adapters.stores.sqlite import SqliteStore, schema, writing
+from mcp_tasks_adapters.stores.sqlite import SqliteStore, reading, schema, writing
 from mcp_tasks_adapters.stores.sqlite.schema import cannot_be_used
 from mcp_tasks_adapters.storing import StoreEffect, StoreError
 
@@ -435,3 +435,25 @@ def test_news_that_could_not_be_read_are_told_later(path: Path) -> None:
         assert there.heard == []
         run(path, "ALTER TABLE tasks RENAME COLUMN hidden TO record")
         there.until(lambda: there.heard == [RecordChanged(record())])
+
+
+def test_news_that_could_not_be_read_are_not_forgotten_over_others(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        reading,
+        "RECORD",
+        "SELECT version, CASE WHEN EXISTS (SELECT 1 FROM unreadable WHERE unreadable.task_id = tasks.task_id)"
+        " THEN json('{') ELSE record END FROM tasks WHERE task_id = ?",
+    )
+    with opened(sqlite_store(path)) as here, opened(sqlite_store(path)) as there, logged() as lines:
+        run(path, "CREATE TABLE unreadable (task_id)", "INSERT INTO unreadable VALUES ('a')")
+        here.ask([Save(record("a"), None, 1), Save(record("b"), None, 2)])
+        there.watch()
+        here.saved(record("a", version=2), 1)
+        there.until(lambda: any("cannot read" in line for line in lines))
+        here.saved(record("b", version=2), 1)
+        there.until(lambda: bool(there.heard))
+        assert there.heard == [RecordChanged(record("b", version=2))]
+        run(path, "DELETE FROM unreadable")
+        there.until(lambda: RecordChanged(record("a", version=2)) in there.heard)

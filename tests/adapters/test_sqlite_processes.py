@@ -18,7 +18,7 @@ from mcp_tasks_adapters.stores.sqlite.nodes import NodeLock
 from mcp_tasks_proto.effects import Save
 from mcp_tasks_proto.inputs import RecordChanged, RecordRemoved, Saved, WorkLost
 from mcp_tasks_proto.lifecycle import Status
-from tests.adapters.store_harness import Bench, opened, sqlite_store
+from tests.adapters.store_harness import Bench, opened, record, sqlite_store
 
 PROJECT = Path(__file__).parents[2]
 KILLS = 20
@@ -145,3 +145,18 @@ def test_a_process_that_is_alive_is_never_taken_for_gone(path: Path) -> None:
         bench.heard.clear()
         ann.kill()
         bench.until(lambda: any(isinstance(news, WorkLost) for news in bench.heard))
+
+
+def test_a_node_of_this_process_is_not_gone_only_because_it_is_slow(path: Path) -> None:
+    with (
+        opened(sqlite_store(path)) as here,
+        opened(sqlite_store(path)) as gone,
+        opened(sqlite_store(path)) as there,
+    ):
+        here.saved(record("slow", node=here.store.node))
+        lost = WorkLost("gone", gone.store.node)
+        gone.saved(record("gone", node=lost.node))
+        gone.close()
+        there.watch()
+        there.until(lambda: len(there.heard) >= 5)
+        assert set(there.heard) == {lost}

@@ -17,7 +17,7 @@ from mcp_tasks_proto.effects import Load
 from mcp_tasks_proto.inputs import LoadFailed, Saved
 from mcp_tasks_proto.testing.store_suite import NODE_CHECKS, STORE_CHECKS, Ask, Check, Nodes
 from tests.adapters.driver_harness import logged
-from tests.adapters.store_harness import NOW, SqliteNodes, opened, record, sqlite_store
+from tests.adapters.store_harness import NOW, StoreNodes, opened, record, sqlite_store
 
 OLD, NEW, OTHER = (bytes([number]) * 32 for number in (1, 2, 3))
 SECRET = "the code word is heron"
@@ -44,7 +44,7 @@ def test_it_keeps_the_promises_of_every_store(path: Path, check: Check[Ask]) -> 
 
 @pytest.mark.parametrize("check", NODE_CHECKS, ids=str)
 def test_it_keeps_the_promises_of_nodes(path: Path, check: Check[Nodes]) -> None:
-    nodes = SqliteNodes(path, keys=RecordKeys([NEW]))
+    nodes = StoreNodes(lambda: sealed_store(path, NEW))
     try:
         check(nodes)
     finally:
@@ -83,6 +83,16 @@ def test_all_keys_open_and_the_first_one_seals(path: Path) -> None:
     assert len(lines) == 1
 
 
+def test_processes_rotate_one_after_another(path: Path) -> None:
+    """First all of them get the new key as one that opens; then it may seal."""
+    with opened(sealed_store(path, OLD, NEW)) as here, opened(sealed_store(path, NEW, OLD)) as there:
+        here.saved(record())
+        there.saved(record(version=2), 1)
+        assert here.load() == record(version=2)
+        here.saved(record(version=3), 2)
+        assert there.load() == record(version=3)
+
+
 def test_sealing_may_begin_with_records_that_are_not_sealed(path: Path) -> None:
     with opened(sealed_store(path)) as bench:
         bench.saved(record("a", arguments={"a": SECRET}))
@@ -117,7 +127,8 @@ def test_a_record_that_was_tampered_with_or_moved_is_not_read(path: Path) -> Non
         "cut": "record = substr(record, 1, 20)",
         "emptied": "record = x''",
         "of another form": "record = x'02' || substr(record, 2)",
-        "flipped": "record = substr(record, 1, length(record) - 1) || x'00'",
+        "flipped": "record = substr(record, 1, length(record) - 1)"
+        " || iif(substr(record, -1) = x'00', x'01', x'00')",
     }
     for number, (change, setting) in enumerate(changes.items()):
         file = path.with_name(str(number))

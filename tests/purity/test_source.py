@@ -26,9 +26,9 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "input_requests.formats": frozenset({"datetime", "re"}),
     "input_requests.shapes": frozenset({"math"}),
     "legacy.server.calls": frozenset({"functools"}),
-    "legacy.server.events": frozenset({"collections", "re"}),
+    "legacy.server.events": frozenset({"collections", "itertools", "re"}),
     "legacy.server.inner": frozenset({"collections", "itertools"}),
-    "legacy.server.registry": frozenset({"functools"}),
+    "legacy.server.registry": frozenset({"functools", "itertools"}),
     "legacy.server.requests": frozenset({"functools"}),
     "legacy.server.sessions": frozenset({"itertools"}),
     "legacy.server.tasks": frozenset({"functools"}),
@@ -79,7 +79,7 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "wire.http": frozenset({"base64", "binascii", "re"}),
     "wire.jsonrpc": frozenset({"json", "math", "re"}),
     "wire.reading": frozenset({"datetime"}),
-    "wire.schema": frozenset({"cattrs", "cattrs.gen", "datetime", "functools"}),
+    "wire.schema": frozenset({"cattrs", "cattrs.fns", "cattrs.gen", "datetime", "functools"}),
 }
 """What one module may import beside that."""
 

@@ -8,7 +8,9 @@ import pytest
 
 from mcp_tasks_proto.legacy.messages import SendLegacy, StreamOpened
 from mcp_tasks_proto.requester import (
+    Cancelled,
     Completed,
+    Expired,
     Failed,
     Fault,
     HttpReply,
@@ -512,7 +514,7 @@ def test_req6_another_process_goes_on_in_the_same_session() -> None:
     poll = host.legacy("tasks/get")
     assert (poll.session, poll.message and poll.message["params"]) == ("s-1", {"taskId": TASK})
     host.reply("tasks/get", legacy_task("cancelled"))
-    assert type(outcome(host, call)).__name__ == "Cancelled"
+    assert isinstance(outcome(host, call), Cancelled)
 
 
 def test_req6_or_in_a_new_one_where_that_is_gone() -> None:
@@ -521,7 +523,7 @@ def test_req6_or_in_a_new_one_where_that_is_gone() -> None:
     host.answer_http("tasks/get", 404)
     host.greet(session="s-2")
     host.refuse("tasks/get", -32602)
-    assert type(outcome(host, call)).__name__ == "Expired"
+    assert isinstance(outcome(host, call), Expired)
 
 
 def test_req6_or_in_the_other_era_where_its_server_speaks_only_that_by_now() -> None:

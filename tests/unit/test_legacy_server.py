@@ -459,6 +459,10 @@ def test_leg9_both_eras_on_one_connection() -> None:
     assert StopCall(exchange) in host.effects
 
 
+def test_leg9_a_modern_client_on_stdio_needs_no_session() -> None:
+    assert "tools" in result(make_dual().ask("tools/list", connection="stdio"))
+
+
 def test_wire3_an_id_in_flight_is_taken_in_both_eras() -> None:
     client = opened(make_dual(), connection="stdio")
     legacy = call(client)

@@ -342,7 +342,7 @@ def test_leg8_answers_reach_the_worker_once() -> None:
     before = len(client.host.effects)
     client.respond(question, ACCEPTED)
     client.respond(question, {"action": "decline"})
-    delivered = [one for one in client.host.effects[before:] if type(one).__name__ == "DeliverInput"]
+    delivered = [one for one in client.host.effects[before:] if isinstance(one, DeliverInput)]
     assert len(delivered) == 1
 
 

@@ -109,11 +109,19 @@ def test_a_tool_keeps_its_own_words_on_execution() -> None:
     }
 
 
-@pytest.mark.parametrize("extensions", [None, 7, {}, {"io.modelcontextprotocol/tasks": {}}])
-def test_leg1_nothing_declares_the_extension(extensions: Any) -> None:
+@pytest.mark.parametrize(
+    ("extensions", "others"),
+    [
+        ({}, {"extensions": {}}),
+        ({"io.modelcontextprotocol/tasks": {}}, {"extensions": {}}),
+        ({"io.modelcontextprotocol/tasks": {}, "e": {"x": 1}}, {"extensions": {"e": {"x": 1}}}),
+        (None, {}),
+        (7, {}),
+    ],
+)
+def test_leg1_nothing_declares_the_extension(extensions: Any, others: dict[str, Any]) -> None:
     declared = {"tasks": {}, "roots": {}, "extensions": extensions}
-    modern = modern_capabilities(declared)
-    assert modern in ({"roots": {}}, {"roots": {}, "extensions": {}})
+    assert modern_capabilities(declared) == {"roots": {}, **others}
 
 
 def test_a_request_carries_what_a_modern_one_must() -> None:

@@ -2,7 +2,8 @@
 
 A caller and an upstream live on. For every moment at which the proxy can be killed: the upstream ran each
 call at most once, every handle that the caller got still works, an end that it was told stays as it was told,
-and a promoted call whose node is gone is honestly failed.
+be it by an answer or on a stream, and a promoted call whose node is gone is honestly failed. The ledger has
+each task once, and its end once (HIS.1).
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import pytest
 from attrs import define, field
 
 from mcp_tasks_proto import MessageReceived, Reply, Send, StreamReady, TimePassed, WorkLost
-from mcp_tasks_proto.errors import unknown_task
+from mcp_tasks_proto.errors import ErrorObject, unknown_task
+from mcp_tasks_proto.history.entries import CREATED
 from mcp_tasks_proto.proxy import (
     DropTask,
     HandleCodec,
@@ -51,6 +53,7 @@ class Renderer:
     ran: Counter[str] = field(factory=Counter)
     """How often each call was carried out."""
     answered: set[str] = field(factory=set)
+    cancelled: set[str] = field(factory=set)
     slow: list[int] = field(factory=list)
 
     def answer(self, sent: SendUpstream) -> UpstreamAnswered | None:
@@ -78,14 +81,22 @@ class Renderer:
             case "tasks/update":
                 self.answered.add(params["taskId"])
                 return reply(sent, {})
+            case "tasks/cancel":
+                self.cancelled.add(params["taskId"])
+                return reply(sent, {})
             case "tasks/get":
                 return self._get(sent, params["taskId"])
+            case "subscriptions/listen":  # it does not push, so that the proxy polls
+                message = error_message(sent.request, ErrorObject(-32601, "Method not found"))
+                return UpstreamAnswered(request=sent.request, message=message)
         return None
 
     def _get(self, sent: SendUpstream, task_id: str) -> UpstreamAnswered:
         if task_id.removeprefix("task-of-") not in self.ran:
             message = error_message(sent.request, unknown_task())
             return UpstreamAnswered(request=sent.request, message=message)
+        if task_id in self.cancelled:
+            return reply(sent, task("cancelled", task_id, lastUpdatedAt=LATER))
         if task_id in self.answered:
             return reply(sent, task("completed", task_id, lastUpdatedAt=LATER, result=dict(DONE)))
         return reply(sent, task("input_required", task_id, inputRequests={"a": form()}))
@@ -149,7 +160,8 @@ class World:
             case SendUpstream():
                 if (answer := self.upstream.answer(effect)) is not None:
                     yield answer
-            case Send():
+            case Send(message=message):
+                self.told(message["params"])
                 yield StreamReady(effect.exchange)
             case DropTask(handle=handle):
                 self.store.drop(handle)
@@ -171,9 +183,13 @@ class World:
 
     def see(self, answer: dict[str, Any] | None) -> None:
         """Take in a reply that may hold a view; what it says must go on from what was seen."""
-        result = (answer or {}).get("result", {})
-        if "taskId" in result:
-            self.views.setdefault(result["taskId"], []).append(result)
+        self.told((answer or {}).get("result", {}))
+
+    def told(self, members: dict[str, Any]) -> None:
+        """Take in a view, be it in a result or in a notification: they differ by their envelopes only."""
+        if "taskId" in members:
+            view = {name: value for name, value in members.items() if name not in ("resultType", "_meta")}
+            self.views.setdefault(view["taskId"], []).append(view)
 
     def call(self, name: str) -> None:
         """Call the tool once; a caller never sends the same call again."""
@@ -188,6 +204,15 @@ class World:
         """Answer what every task asks."""
         for handle in list(self.views):
             self.ask("tasks/update", {"taskId": handle, "inputResponses": {"a": ACCEPTED}})
+
+    def cancel(self) -> None:
+        """Cancel every task."""
+        for handle in list(self.views):
+            self.ask("tasks/cancel", {"taskId": handle})
+
+    def listen(self) -> None:
+        """Listen to every task, until the proxy is gone."""
+        self.ask("subscriptions/listen", {"notifications": {"taskIds": list(self.views)}})
 
     def wait(self, milliseconds: int) -> None:
         """Let time pass."""
@@ -225,7 +250,35 @@ def promoted(world: World) -> None:
     world.poll()
 
 
-STORIES = {"relayed": (relayed, True), "promoted": (promoted, False)}
+def listened(world: World) -> None:
+    """Two tasks are listened to; one ends, and then the other one is cancelled."""
+    world.call("one")
+    world.call("two")
+    world.listen()
+    world.wait(1000)
+    for handle in list(world.views)[:1]:
+        world.ask("tasks/update", {"taskId": handle, "inputResponses": {"a": ACCEPTED}})
+    world.wait(1000)
+    world.cancel()
+    world.wait(1000)
+    world.poll()
+
+
+def cancelled(world: World) -> None:
+    """A task is cancelled, and again when it has ended."""
+    world.call("one")
+    world.cancel()
+    world.poll()
+    world.cancel()
+    world.poll()
+
+
+STORIES = {
+    "relayed": (relayed, True),
+    "promoted": (promoted, False),
+    "listened": (listened, True),
+    "cancelled": (cancelled, True),
+}
 
 
 def live(story: str, codec: str, kill_at: int | None) -> World:
@@ -240,7 +293,8 @@ def live(story: str, codec: str, kill_at: int | None) -> World:
 @pytest.mark.parametrize("story", STORIES)
 def test_prx_killed_between_any_two_effects(story: str, codec: str) -> None:
     whole = live(story, codec, None)
-    assert all(seen[-1]["status"] == "completed" for seen in whole.views.values())
+    ends = {"listened": {"completed", "cancelled"}, "cancelled": {"cancelled"}}.get(story, {"completed"})
+    assert {seen[-1]["status"] for seen in whole.views.values()} == ends
     assert whole.done > 15
     for moment in range(whole.done):
         world = live(story, codec, moment)
@@ -253,16 +307,36 @@ def test_prx_killed_between_any_two_effects(story: str, codec: str) -> None:
             world.see(answer)
         for seen in world.views.values():
             check_story(seen, moment, promoted=story == "promoted")
+            if seen[-1]["status"] in ENDS and story != "promoted":
+                assert seen[-1]["status"] in ends
+        check_ledger(world, moment)
+
+
+ENDS = ("completed", "failed", "cancelled")
+
+
+def check_ledger(world: World, moment: int) -> None:
+    """Each task that a caller knows is there once, and ends there as it ended."""
+    assert set(world.views) <= set(world.store.entries), (
+        f"a task that is not in the ledger, killed at {moment}"
+    )
+    for handle, entry in world.store.entries.items():
+        made = [event for event in entry.timeline if event.kind == CREATED]
+        ends = [event for event in entry.timeline if event.status is not None and event.status.terminal]
+        assert len(made) == 1
+        assert len(ends) == (handle in world.store.snapshots), f"an end that is not noted, killed at {moment}"
+        assert all(event.status is entry.status for event in ends)
+        for view in world.views.get(handle, [])[-1:]:
+            if view["status"] in ENDS:
+                assert view["status"] == entry.status.value
 
 
 def check_story(seen: list[dict[str, Any]], moment: int, *, promoted: bool) -> None:
     """An end is the end; and there is one, honestly told."""
-    ends = [view for view in seen if view["status"] in ("completed", "failed", "cancelled")]
+    ends = [view for view in seen if view["status"] in ENDS]
     assert all(view == ends[0] for view in ends), f"two ends, killed at {moment}"
     assert seen[len(seen) - len(ends) :] == ends, f"a stale view after the end, killed at {moment}"
     if promoted:
         assert ends, f"an orphan without an end, killed at {moment}"
         if ends[0]["status"] == "failed":
             assert ends[0]["error"]["data"]["reason"] == "worker_lost"
-    elif ends:
-        assert ends[0]["status"] == "completed"

@@ -147,6 +147,11 @@ class _Outbox:
         self._empty.set()
         self.error: Exception | None = None
 
+    @property
+    def empty(self) -> bool:
+        """Whether it has, and more could."""
+        return self.error is None and self._empty.is_set()
+
     def block(self) -> None:
         """It has not."""
         self._empty.clear()
@@ -219,6 +224,8 @@ class _Stream(asyncio.Protocol):
     async def send(self, data: bytes) -> None:
         """Write, if the peer takes it in time."""
         self._transport.write(data)
+        if self._outbox.empty:  # as almost always
+            return
         try:
             async with asyncio.timeout(self._patience):
                 await self._outbox.wait()

@@ -204,17 +204,21 @@ def _given(context: click.Context) -> Sequence[str]:
 @mcp_tasks.command()
 @loop_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each message instead.")
-def demo(loop: str, as_json: bool) -> None:
+@click.option("--proxy", is_flag=True, help="Tell the story of a proxy before the server instead.")
+def demo(loop: str, as_json: bool, proxy: bool) -> None:
     """Watch a client and a server at work.
 
     Starts a server on a free port, over a file in a temporary folder, and takes a task through its life:
     created, polled, answered, completed, though its server is killed on the way and started again. Then one
     that fails, one whose tool errs, one that is cancelled. Shows every message, and what to notice in it,
     which is checked: anything unexpected ends it with exit code 1.
+
+    With --proxy there is a proxy before the server: a task has an id on each side of it, a stranger is
+    refused as for a task that never was, and its end can be read when its server has forgotten it.
     """
     from mcp_tasks_adapters.cli.demo import run_demo
 
-    sys.exit(run_demo(loop=loop, as_json=as_json))
+    sys.exit(run_demo(loop=loop, as_json=as_json, proxy=proxy))
 
 
 @mcp_tasks.command()

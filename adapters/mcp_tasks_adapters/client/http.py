@@ -20,7 +20,14 @@ from attrs import define, evolve, field, frozen, validators
 
 from mcp_tasks_adapters.client.loop import ClientLoop, Stream, Unasked
 from mcp_tasks_adapters.driver import Event
-from mcp_tasks_adapters.http_exchange import Fact, Headers, HttpAddress, HttpExchange, check_headers
+from mcp_tasks_adapters.http_exchange import (
+    Fact,
+    Headers,
+    HttpAddress,
+    HttpExchange,
+    check_headers,
+    remembering_heads,
+)
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.errors import LocalProtocolError
@@ -103,6 +110,7 @@ class HttpTransport:
         if isinstance(headers, Mapping):
             check_headers(headers.items())
         self._address = address
+        self._new_head = remembering_heads()
         self._loop = loop
         self._open_stream = open_stream
         self._headers = headers
@@ -196,7 +204,7 @@ class HttpTransport:
             stream = await self._opened()
         except (OSError, ValueError) as error:
             return RequestFailed(name, f"no connection to the server: {_why(error)}", sent=False)
-        connection = _Connection(stream, HttpExchange(self._address, self._limits))
+        connection = _Connection(stream, HttpExchange(self._address, self._limits, self._new_head))
         return await self._converse(connection, request, more, report)
 
     async def _opened(self) -> Stream:
@@ -261,8 +269,8 @@ class HttpTransport:
 
     async def _kept_connection(self, used_within_ms: int | None) -> _Connection | None:
         """Take a connection that was kept and still stands, or ``None``."""
-        await self._let_go_of_old()
         now_ms = self._loop.now_ms()
+        await self._let_go_of_old(now_ms)
         while self._idle:
             if used_within_ms is not None and now_ms - self._idle[-1].idle_since_ms > used_within_ms:
                 return None
@@ -273,14 +281,14 @@ class HttpTransport:
         return None
 
     async def _keep(self, connection: _Connection) -> None:
-        connection.idle_since_ms = self._loop.now_ms()
+        connection.idle_since_ms = now_ms = self._loop.now_ms()
         self._idle.append(connection)
-        await self._let_go_of_old()
+        await self._let_go_of_old(now_ms)
 
-    async def _let_go_of_old(self) -> None:
+    async def _let_go_of_old(self, now_ms: int) -> None:
         """Close the connections that were kept for too long, and the oldest of too many."""
         limits = self._connection_limits
-        oldest_ms = self._loop.now_ms() - limits.idle_ms
+        oldest_ms = now_ms - limits.idle_ms
         while self._idle and (
             len(self._idle) > limits.idle_connections or self._idle[0].idle_since_ms < oldest_ms
         ):

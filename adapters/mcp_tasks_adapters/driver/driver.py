@@ -87,6 +87,9 @@ class Driver:
     to those whom it concerns (LIM.3).
     """
 
+    pages: Final = None
+    """A server has its MCP endpoint, and nothing beside it."""
+
     def __init__(self, server: Server, *, store: Store, loop: Loop) -> None:
         """Make an engine for ``server`` as it is declared now.
 

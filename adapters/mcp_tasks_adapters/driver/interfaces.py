@@ -9,8 +9,9 @@ from attrs import frozen
 
 from mcp_tasks_adapters.storing import LoopThread
 from mcp_tasks_proto.inputs import HttpHead
+from mcp_tasks_proto.wire.pages import PageHead
 
-__all__ = ["Channel", "Job", "Loop", "RequestFacts", "Service", "SessionService"]
+__all__ = ["Channel", "Job", "Loop", "Pages", "RequestFacts", "Service", "SessionService"]
 
 
 @frozen(kw_only=True)
@@ -79,12 +80,29 @@ class Channel(Protocol):
         """Make the response a stream before there is a message to send (2025-11-25, HTTP)."""
 
 
+class Pages(Protocol):
+    """What answers requests that are no messages, below a path of its own."""
+
+    @property
+    def prefix(self) -> str:
+        """What the paths of these requests begin with."""
+
+    def receive(
+        self, head: PageHead, body: bytes | bytearray, channel: Channel, facts: RequestFacts | None
+    ) -> None:
+        """Take in a complete request; it is answered on its channel, now or later."""
+
+
 class Service(Protocol):
     """What an endpoint hands messages to: the driver of a server, or of a proxy. See :class:`Driver`."""
 
     @property
     def asks_who_calls(self) -> bool:
         """Whether a function looks at requests, who then must come with their facts."""
+
+    @property
+    def pages(self) -> Pages | None:
+        """What is served beside the MCP endpoint, on the same port."""
 
     def receive(
         self,

@@ -2,6 +2,7 @@
 
 from mcp_tasks_adapters.proxy.callers import AuthenticateFunction, Caller, Credentials, CredentialsError
 from mcp_tasks_adapters.proxy.encryption import AesGcm
+from mcp_tasks_adapters.proxy.members import Members
 from mcp_tasks_adapters.proxy.memory import MemoryProxyStore
 from mcp_tasks_adapters.proxy.proxy import HttpUpstream, Policies, Proxy, StdioUpstream
 from mcp_tasks_adapters.proxy.sqlite import SqliteProxyStore
@@ -14,6 +15,7 @@ __all__ = [
     "Credentials",
     "CredentialsError",
     "HttpUpstream",
+    "Members",
     "MemoryProxyStore",
     "Policies",
     "Proxy",

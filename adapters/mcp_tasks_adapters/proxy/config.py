@@ -116,6 +116,7 @@ class ProxyConfig:
             name=self.name,
             version=self.version,
             authenticate=self.credentials,
+            members=self,
             limits=self.limits,
             proxy_limits=self.proxy_limits,
             sealer=sealer,

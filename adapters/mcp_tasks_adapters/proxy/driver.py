@@ -18,6 +18,7 @@ from attrs import define, frozen
 
 from mcp_tasks_adapters.admission import Admission, Arrival
 from mcp_tasks_adapters.client.loop import ClientLoop
+from mcp_tasks_adapters.dashboard import Dashboard
 from mcp_tasks_adapters.driver import Channel, Event, RequestFacts
 from mcp_tasks_adapters.feeding import Feeder
 from mcp_tasks_adapters.proxy.callers import Caller
@@ -36,6 +37,7 @@ from mcp_tasks_proto.inputs import (
 )
 from mcp_tasks_proto.proxy import (
     RANDOM_BYTES,
+    Access,
     AccessChanged,
     DrawRandom,
     DropTask,
@@ -135,6 +137,7 @@ class ProxyDriver:
         self._rechecks = Admission(
             self._door, loop, admit=self._known_again, refuse=self._not_known, named=_named
         )
+        self._dashboard = Dashboard(proxy, engine=self, loop=loop)
         self._exchanges = count(1)
         self._owed: dict[Hashable, _Owed] = {}
         self._in_flight: dict[int, tuple[UpstreamTransport, str]] = {}
@@ -167,6 +170,11 @@ class ProxyDriver:
         """Whether there is an ``authenticate=`` function, which looks at requests."""
         return self._door.principal is not None
 
+    @property
+    def pages(self) -> Dashboard | None:
+        """What is served beside the MCP endpoint, if there is anybody to look at it."""
+        return self._dashboard if self._dashboard.has_viewers else None
+
     def receive(
         self,
         message: Any,
@@ -181,6 +189,14 @@ class ProxyDriver:
         received = MessageReceived(exchange=exchange, message=message, connection=connection, http=http)
         self._owed[exchange] = _Owed(channel, received, facts)
         self._let_in(received, facts)
+        return exchange
+
+    def receive_from(self, message: Any, channel: Channel, *, principal: str | None, access: Access) -> int:
+        """Take in the message of a caller who is known already; return the exchange it opened."""
+        exchange = next(self._exchanges)
+        admitted = MessageAdmitted(exchange=exchange, message=message, principal=principal, access=access)
+        self._owed[exchange] = _Owed(channel, admitted, None)
+        self.feed(admitted)
         return exchange
 
     def _let_in(self, received: MessageReceived, facts: RequestFacts | None) -> None:
@@ -210,6 +226,7 @@ class ProxyDriver:
         """
         self._ways.change(proxy)
         self._door.principal, self._door.limits = proxy.authenticate, proxy.settings.limits
+        self._dashboard.change(proxy)
         self.feed(SettingsChanged(proxy.settings))
         for exchange, owed in list(self._owed.items()):
             self._rechecks.cancel(exchange)
@@ -233,6 +250,7 @@ class ProxyDriver:
 
     def stop_calls(self) -> None:
         """Tell whoever still waits that the proxy stops: the end of the time that :meth:`shutdown` leaves."""
+        self._dashboard.stop()
         for exchange, owed in list(self._owed.items()):
             if self._owed.pop(exchange, None) is None:
                 continue
@@ -352,12 +370,13 @@ class ProxyDriver:
 
     def _ask_store(self, effect: ProxyStoreEffect) -> None:
         self._unanswered += 1
-        self._submit(effect, self._answered)
+        self.submit(effect, self._answered)
 
     def _tell_store(self, effect: ProxyStoreEffect) -> None:
-        self._submit(effect, self.feed)
+        self.submit(effect, self.feed)
 
-    def _submit(self, effect: ProxyStoreEffect, answer: Callable[[ProxyStoreFact], None]) -> None:
+    def submit(self, effect: ProxyStoreEffect, answer: Callable[[ProxyStoreFact], None]) -> None:
+        """Put an effect to the store, and have its answer, be it that it failed."""
         try:
             self._store.submit(effect, answer)
         except Exception as error:

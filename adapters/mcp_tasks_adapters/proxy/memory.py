@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
+
 from attrs import define, evolve, field
 
-from mcp_tasks_adapters.proxy.storing import LEDGER_FACTOR, Answer, ProxyStoreEffect, ProxyStoreFact
+from mcp_tasks_adapters.proxy.storing import (
+    LEDGER_FACTOR,
+    Answer,
+    AssignTask,
+    EntriesRead,
+    ProxyStoreEffect,
+    ProxyStoreFact,
+    ReadEntries,
+    ReadEntry,
+)
 from mcp_tasks_adapters.storing import LoopThread
-from mcp_tasks_proto.history import Observation, TaskEntry, observe
+from mcp_tasks_proto.history import Observation, Place, TaskEntry, assign, observe, place_of
 from mcp_tasks_proto.inputs import Saved, SaveFailed, SaveRefused
 from mcp_tasks_proto.proxy import (
     Binding,
@@ -36,6 +47,8 @@ class MemoryProxyStore:
     _snapshots: dict[str, Snapshot] = field(init=False, factory=dict)
     _entries: dict[str, TaskEntry] = field(init=False, factory=dict)
     _owners: dict[str, str | None] = field(init=False, factory=dict)
+    _projects: dict[str, list[Place]] = field(init=False, factory=dict)
+    """Where the entries of each project stand in its list, in order."""
 
     async def open(self, loop: LoopThread) -> None:
         """There is nothing to open."""
@@ -54,11 +67,21 @@ class MemoryProxyStore:
                 answer(self._keep(effect))
             case DropTask(handle=handle):
                 self._unbind(handle)
-                self._entries.pop(handle, None)
+                self._forget(handle)
             case Note(handle=handle, observation=observation):
                 self._observe(handle, observation)
             case Purge():
                 self._purge(effect)
+            case ReadEntries():
+                answer(EntriesRead(effect.token, self._stretch(effect)))
+            case ReadEntry(handle=handle, token=token):
+                answer(EntriesRead(token, self._found(handle)))
+            case AssignTask(handle=handle):
+                for entry in self._found(handle):
+                    self._entries[handle] = assign(
+                        entry, actor=effect.actor, assignee=effect.assignee, now=effect.now_ms
+                    )
+                answer(EntriesRead(effect.token, self._found(handle)))
 
     def _bind(self, effect: SaveBinding) -> ProxyStoreFact:
         handle, owner, quota = effect.entry.handle, effect.entry.owner, effect.quota
@@ -72,6 +95,8 @@ class MemoryProxyStore:
         self._owners[handle] = owner
         self._owned[owner] = self._owned.get(owner, 0) + 1
         self._entries[handle] = effect.entry
+        if effect.entry.project is not None:
+            insort(self._projects.setdefault(effect.entry.project, []), place_of(effect.entry))
         return Saved(effect.token)
 
     def _unbind(self, handle: str) -> None:
@@ -82,6 +107,25 @@ class MemoryProxyStore:
         self._owned[owner] -= 1
         if not self._owned[owner]:
             del self._owned[owner]
+
+    def _forget(self, handle: str) -> None:
+        """Remove an entry, if there is one."""
+        entry = self._entries.pop(handle, None)
+        if entry is None or entry.project is None:
+            return
+        places = self._projects[entry.project]
+        del places[bisect_left(places, place_of(entry))]
+        if not places:
+            del self._projects[entry.project]
+
+    def _found(self, handle: str) -> tuple[TaskEntry, ...]:
+        entry = self._entries.get(handle)
+        return () if entry is None else (entry,)
+
+    def _stretch(self, wanted: ReadEntries) -> tuple[TaskEntry, ...]:
+        places = self._projects.get(wanted.project, [])
+        start = 0 if wanted.after is None else bisect_right(places, wanted.after)
+        return tuple(self._entries[place.handle] for place in places[start : start + wanted.most])
 
     def _keep(self, effect: SaveSnapshot) -> ProxyStoreFact:
         handle = effect.snapshot.handle
@@ -101,7 +145,7 @@ class MemoryProxyStore:
                 del self._snapshots[handle]
         for handle, entry in list(self._entries.items()):
             if entry.created_at_ms < purge.metadata_before_ms:
-                del self._entries[handle]
+                self._forget(handle)
         for handle, binding in list(self._bindings.items()):
             if binding is None:
                 over = handle not in self._entries

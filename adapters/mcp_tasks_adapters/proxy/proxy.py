@@ -15,6 +15,7 @@ from attrs import field, frozen
 from mcp_tasks_adapters.client.http import ConnectionLimits, HeadersFunction
 from mcp_tasks_adapters.http_exchange import HttpAddress, check_headers
 from mcp_tasks_adapters.proxy.callers import AuthenticateFunction
+from mcp_tasks_adapters.proxy.members import Members
 from mcp_tasks_proto.history import Retention
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy import (
@@ -50,7 +51,9 @@ class HttpUpstream:
     listen: bool = True
     ssl_context: ssl.SSLContext | None = None
     """For ``https``, in place of the standard library's default."""
-    connection_limits: ConnectionLimits = field(factory=lambda: ConnectionLimits(connections=256))
+    connection_limits: ConnectionLimits = field(
+        factory=lambda: ConnectionLimits(connections=256, idle_connections=64)
+    )
     """For each authorization; listen streams have as many connections of their own."""
 
     def __attrs_post_init__(self) -> None:
@@ -127,6 +130,9 @@ class Proxy:
     ``authenticate`` is asked on every request. Without it nobody has a name, so every caller may use every
     handle it knows. ``limits`` bound what callers and upstreams may send, ``proxy_limits`` the proxy itself.
 
+    ``members`` say who belongs to which project: with them, and ``authenticate``, the tasks of projects are
+    shown over HTTP (:mod:`mcp_tasks_adapters.dashboard`).
+
     ``sealer`` seals ``requestState``; without one each process makes a key of its own, which serves one node
     until it restarts. ``codec`` makes the handles; by default they are random, and mean nothing without the
     store.
@@ -141,6 +147,7 @@ class Proxy:
         name: str = "mcp-tasks-proxy",
         version: str = "0",
         authenticate: AuthenticateFunction | None = None,
+        members: Members | None = None,
         limits: Limits | None = None,
         proxy_limits: ProxyLimits | None = None,
         sealer: Sealer | None = None,
@@ -149,6 +156,7 @@ class Proxy:
     ) -> None:
         self.upstreams = {upstream.name: upstream for upstream in upstreams}
         self.authenticate = authenticate
+        self.members = members
         self.limits = limits or Limits()
         self.codec = codec or StoredHandles()
         self.settings = ProxySettings(

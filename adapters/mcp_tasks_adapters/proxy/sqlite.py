@@ -22,8 +22,12 @@ from attrs import evolve
 from mcp_tasks_adapters.proxy.storing import (
     LEDGER_FACTOR,
     Answer,
+    AssignTask,
+    EntriesRead,
     ProxyStoreEffect,
     ProxyStoreFact,
+    ReadEntries,
+    ReadEntry,
     failed,
 )
 from mcp_tasks_adapters.stores.rows import KEY_CHECK, owner_of
@@ -32,7 +36,15 @@ from mcp_tasks_adapters.stores.sqlite.schema import cannot_be_used
 from mcp_tasks_adapters.stores.threads import StoreThread
 from mcp_tasks_adapters.storing import LoopThread, StoreError
 from mcp_tasks_adapters.toolkit.outcomes import describe
-from mcp_tasks_proto.history import Observation, TaskEntry, entry_from_json, entry_to_json, observe
+from mcp_tasks_proto.history import (
+    Observation,
+    Place,
+    TaskEntry,
+    assign,
+    entry_from_json,
+    entry_to_json,
+    observe,
+)
 from mcp_tasks_proto.inputs import Saved, SaveFailed, SaveRefused, WorkLost
 from mcp_tasks_proto.proxy import (
     Binding,
@@ -60,6 +72,7 @@ APPLICATION_ID: Final = 0x4D435058
 VERSION: Final = 1
 MOST_WAITING: Final = 16_384
 """Effects that may wait for the thread; further ones fail at once."""
+_LAST_MS: Final = 2**63 - 1
 LOST_AT_ONCE: Final = 256
 """Promoted calls of nodes that are gone, told with one purge."""
 
@@ -86,6 +99,9 @@ SCHEMA: Final = (
     ) WITHOUT ROWID
     """,
     "CREATE INDEX entries_by_age ON entries (created_at_ms)",
+    """
+    CREATE INDEX entries_by_project ON entries (json_extract(entry, '$.project'), created_at_ms DESC, handle)
+    """,
     "CREATE TABLE owners (owner TEXT PRIMARY KEY, tasks INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE TABLE totals (bindings INTEGER NOT NULL, entries INTEGER NOT NULL)",
     "INSERT INTO totals VALUES (0, 0)",
@@ -262,6 +278,12 @@ class _Tables:
                     return ()
                 case Purge():
                     return self._purge(effect)
+                case ReadEntries():
+                    return [self._stretch(effect)]
+                case ReadEntry(handle=handle, token=token):
+                    return [EntriesRead(token, self._found(handle))]
+                case AssignTask():
+                    return [self._assign(effect)]
         except (ValueError, TypeError, RecursionError) as error:
             _log.error("what a proxy's store keeps cannot be read or written: %s", type(error).__name__)
             fact = failed(effect)
@@ -320,12 +342,32 @@ class _Tables:
         return SnapshotKept(effect.token, kept)
 
     def _observe(self, handle: str, observation: Observation) -> None:
+        for entry in self._found(handle):
+            self._put(observe(entry, observation))
+
+    def _assign(self, effect: AssignTask) -> ProxyStoreFact:
+        for entry in self._found(effect.handle):
+            self._put(assign(entry, actor=effect.actor, assignee=effect.assignee, now=effect.now_ms))
+        return EntriesRead(effect.token, self._found(effect.handle))
+
+    def _found(self, handle: str) -> tuple[TaskEntry, ...]:
+        """Return the entry of a handle, if there is one."""
         found = self._execute("SELECT entry FROM entries WHERE handle = ?", (handle,)).fetchone()
-        if found is None:
-            return
-        entry: TaskEntry = entry_from_json(json.loads(found[0]))
-        noted = json.dumps(entry_to_json(observe(entry, observation)))
-        self._execute("UPDATE entries SET entry = ? WHERE handle = ?", (noted, handle))
+        return () if found is None else (_read_entry(found[0]),)
+
+    def _put(self, entry: TaskEntry) -> None:
+        changed = json.dumps(entry_to_json(entry))
+        self._execute("UPDATE entries SET entry = ? WHERE handle = ?", (changed, entry.handle))
+
+    def _stretch(self, wanted: ReadEntries) -> ProxyStoreFact:
+        after = Place(-_LAST_MS, "") if wanted.after is None else wanted.after
+        created_at_ms = -after.newest_first
+        rows = self._execute(
+            "SELECT entry FROM entries WHERE json_extract(entry, '$.project') = ? AND created_at_ms <= ? "
+            "AND NOT (created_at_ms = ? AND handle <= ?) ORDER BY created_at_ms DESC, handle LIMIT ?",
+            (wanted.project, created_at_ms, created_at_ms, after.handle, wanted.most),
+        )
+        return EntriesRead(wanted.token, tuple(_read_entry(entry) for (entry,) in rows))
 
     def _purge(self, purge: Purge) -> Sequence[ProxyStoreFact]:
         self._execute("DELETE FROM snapshots WHERE stored_at_ms < ?", (purge.payloads_before_ms,))
@@ -346,6 +388,10 @@ class _Tables:
 
     def _unsealed(self, sealed: bytes, place: str) -> Any:
         return json.loads(self._keys.unseal(sealed, place))
+
+
+def _read_entry(text: str) -> TaskEntry:
+    return entry_from_json(json.loads(text))
 
 
 def _binding_place(handle: str) -> str:

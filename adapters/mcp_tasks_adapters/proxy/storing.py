@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final, Protocol
 
+from attrs import frozen
+
 from mcp_tasks_adapters.storing import Openable
+from mcp_tasks_proto.history import Place, TaskEntry
 from mcp_tasks_proto.inputs import LoadFailed, Saved, SaveFailed, SaveRefused, WorkLost
 from mcp_tasks_proto.proxy import (
     DropTask,
@@ -18,11 +21,73 @@ from mcp_tasks_proto.proxy import (
     TaskLoaded,
 )
 
-__all__ = ["LEDGER_FACTOR", "Answer", "ProxyStore", "ProxyStoreEffect", "ProxyStoreFact", "failed"]
+__all__ = [
+    "LEDGER_FACTOR",
+    "Answer",
+    "AssignTask",
+    "EntriesRead",
+    "ProxyStore",
+    "ProxyStoreEffect",
+    "ProxyStoreFact",
+    "ReadEntries",
+    "ReadEntry",
+    "failed",
+]
 
-ProxyStoreEffect = LoadTask | SaveBinding | SaveSnapshot | DropTask | Note | Purge
+
+# -- for dashboards, which read the ledger; all else is asked by an engine -----------------------------------
+
+
+@frozen(kw_only=True)
+class ReadEntries:
+    """Answer with ``EntriesRead``: a stretch of a project's ledger, newest task first, or ``LoadFailed``."""
+
+    project: str
+    after: Place | None
+    """Behind which place it begins; ``None``: with the newest."""
+    most: int
+    token: Hashable
+
+
+@frozen
+class ReadEntry:
+    """Answer with ``EntriesRead``: the entry of this handle, if there is one, or ``LoadFailed``."""
+
+    handle: str
+    token: Hashable
+
+
+@frozen(kw_only=True)
+class AssignTask:
+    """Assign a task, whoever may (``history.assign``), with no other writer between.
+
+    Answer with ``EntriesRead``, the entry as it is then, if there is one; or with ``SaveFailed``.
+    """
+
+    handle: str
+    actor: str
+    assignee: str | None
+    now_ms: int
+    token: Hashable
+
+
+@frozen
+class EntriesRead:
+    """Entries of the ledger."""
+
+    token: Hashable
+    entries: Sequence[TaskEntry]
+
+
+# -- all of it -----------------------------------------------------------------------------------------------
+
+ProxyStoreEffect = (
+    LoadTask | SaveBinding | SaveSnapshot | DropTask | Note | Purge | ReadEntries | ReadEntry | AssignTask
+)
 """What a store is asked for."""
-ProxyStoreFact = TaskLoaded | LoadFailed | Saved | SaveFailed | SaveRefused | SnapshotKept | WorkLost
+ProxyStoreFact = (
+    TaskLoaded | LoadFailed | Saved | SaveFailed | SaveRefused | SnapshotKept | WorkLost | EntriesRead
+)
 """What it answers."""
 Answer = Callable[[ProxyStoreFact], None]
 
@@ -43,17 +108,17 @@ class ProxyStore(Openable, Protocol):
     def submit(self, effect: ProxyStoreEffect, answer: Answer) -> None:
         """Carry out ``effect``, after those before it, and call ``answer`` on the loop's thread.
 
-        Once for ``LoadTask``, ``SaveBinding`` and ``SaveSnapshot``, never for ``DropTask`` and ``Note``; for
-        ``Purge``, with a ``WorkLost`` for each promoted call whose node is gone and whose end is not kept.
+        Never for ``DropTask`` and ``Note``; for ``Purge``, with a ``WorkLost`` for each promoted call whose
+        node is gone and whose end is not kept; once for each of the others.
         """
 
 
 def failed(effect: ProxyStoreEffect) -> ProxyStoreFact | None:
     """Return what to answer when an effect could not be carried out; ``None``: nothing."""
     match effect:
-        case LoadTask(token=token):
+        case LoadTask(token=token) | ReadEntries(token=token) | ReadEntry(token=token):
             return LoadFailed(token)
-        case SaveBinding(token=token) | SaveSnapshot(token=token):
+        case SaveBinding(token=token) | SaveSnapshot(token=token) | AssignTask(token=token):
             return SaveFailed(token)
         case _:
             return None

@@ -59,14 +59,11 @@ class Rows:
         if self._keys is not None:
             text = self._keys.seal(str(text), _place(record.task_id, record.version))
         expires_at_ms = record.expires_at_ms
+        if expires_at_ms is not None and expires_at_ms > LAST_MS:
+            expires_at_ms = LAST_MS
+        owner = owner_of(record.principal)
         return Row(
-            task_id=record.task_id,
-            version=record.version,
-            owner=owner_of(record.principal),
-            node=record.node,
-            expires_at_ms=None if expires_at_ms is None else min(expires_at_ms, LAST_MS),
-            payload_bytes=record.payload_bytes,
-            record=text,
+            record.task_id, record.version, owner, record.node, expires_at_ms, record.payload_bytes, text
         )
 
     def record(self, task_id: str, version: int, stored: str | bytes) -> TaskRecord:

@@ -91,8 +91,9 @@ class TrioLoop(TrioThread):
 
     def wake_at(self, deadline_ms: int | None) -> None:
         """Wake the driver at that Unix time; replaces what was asked for before."""
-        if deadline_ms != self._due_ms:
-            self._due_ms = deadline_ms
+        before_ms, self._due_ms = self._due_ms, deadline_ms
+        # An alarm that comes too early finds nothing due, and is set again then.
+        if deadline_ms is not None and (before_ms is None or deadline_ms < before_ms):
             self._alarm.move(self._next())
 
     def _ring(self) -> float:

@@ -109,9 +109,14 @@ class LegacyServer:
         if self._tasks.get(task_id) is not None:
             self._stream.want()
 
+    @property
+    def _may_be_asked(self) -> bool:
+        """Whether anything is under way for which the server may ask something."""
+        return bool(self._calls or self._tasks)
+
     def _stream_again(self) -> None:
-        """Whatever is under way may be asked something."""
-        if self._calls or self._tasks:
+        """Have a stream in a new session, if it is still of use."""
+        if self._may_be_asked:
             self._stream.want()
 
     def _call(self, inner: int, method: str, params: Mapping[str, Any]) -> None:
@@ -196,8 +201,8 @@ class LegacyServer:
                 self.channel.resume(name)
             case _ if timer == OPENING:
                 self._stream.opened()
-            case _ if timer == STREAM:
-                self._stream_again()
+            case _ if timer == STREAM and self._may_be_asked:
+                self._stream.want()
 
     # -- sessions and ends -----------------------------------------------------------------------------------
 
@@ -224,7 +229,7 @@ class LegacyServer:
         self._stream.lose()
         self._tasks.lose_streams()
         self._receiver.forget()
-        if self.channel.http and (self._calls or self._tasks):
+        if self.channel.http and self._may_be_asked:
             self.channel.when_ready(self._stream_again, fail=_do_without)
 
     def close(self) -> None:

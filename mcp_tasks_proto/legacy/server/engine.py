@@ -179,10 +179,8 @@ class DualEraServer:
     def _leaves_id_free(self, received: MessageReceived) -> bool:
         """Whether no request of a session on the same channel has the id of a modern message (WIRE.3)."""
         session = self._registry.find(received.connection, received.principal)
-        if session is None:
-            return True
         request_id = received.message.get("id")
-        return not (is_id(request_id) and request_id in session.requests)
+        return session is None or not (is_id(request_id) and request_id in session.requests)
 
     def _in_flight(self, connection: Hashable, session: Session | None, request: Request) -> bool:
         """Whether a request with this id awaits its answer, in whichever era (WIRE.3)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http.client import HTTPConnection, HTTPException
 from time import monotonic, sleep
 from types import TracebackType
@@ -46,9 +46,11 @@ class UnexpectedError(Exception):
 class Client:
     """One keep-alive connection, each message shown on ``screen`` as it goes and comes."""
 
-    def __init__(self, url: str, screen: Screen) -> None:
+    def __init__(self, url: str, screen: Screen, token: str | None = None) -> None:
+        """``token``: a bearer token to say with each request who asks."""
         address = urlsplit(url)
         assert address.hostname is not None
+        self._credentials = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._connection = HTTPConnection(address.hostname, address.port, timeout=ANSWER_S)
         self._path = address.path
         self._screen = screen
@@ -67,8 +69,22 @@ class Client:
 
         Raises :class:`UnexpectedError` when one is not, or anything but a result comes back.
         """
-        message, status, answer = self._request(method, params, headline)
-        return judge(self._screen, message, status, answer, notices)
+        message, status, body = self._request(method, params, headline)
+        return judge(self._screen, message, status, json.loads(body), notices)
+
+    def refused(self, method: str, params: Mapping[str, Any], headline: str, notices: Notices) -> bytes:
+        """Send a request that is answered with an error, and return the answer's bytes.
+
+        Raises :class:`UnexpectedError` when one of ``notices`` is not so of the error, or it is none.
+        """
+        message, status, body = self._request(method, params, headline)
+        answer = json.loads(body)
+        error = answer.get("error")
+        unmet = _show(self._screen, status, answer, error, notices)
+        if answer.get("id") != message["id"] or not isinstance(error, dict):
+            raise UnexpectedError(f"{method}: an error was due, with the id of the request")
+        _all_met(method, unmet)
+        return body
 
     def poll(
         self, task_id: str, until: str, headline: str, notices: Notices, saying: str | None = None
@@ -85,7 +101,8 @@ class Client:
             return view["status"] == until and said
 
         while True:
-            message, status, answer = self._request("tasks/get", {"taskId": task_id}, headline)
+            message, status, body = self._request("tasks/get", {"taskId": task_id}, headline)
+            answer = json.loads(body)
             arrived = _holds(there, answer.get("result"))
             view = judge(self._screen, message, status, answer, notices if arrived else STILL_WORKING)
             if arrived:
@@ -100,20 +117,22 @@ class Client:
 
     def _request(
         self, method: str, params: Mapping[str, Any], headline: str
-    ) -> tuple[dict[str, Any], int, dict[str, Any]]:
-        """Send a request; return it, and the status and body of the answer."""
+    ) -> tuple[dict[str, Any], int, bytes]:
+        """Send a request; return it, and the status and body of the answer, which is JSON."""
         self._requests += 1
         params = {**params, "_meta": METADATA}
         message = {"jsonrpc": "2.0", "id": self._requests, "method": method, "params": params}
         headers = request_headers(method, params, MODERN_VERSION)
         self._screen.request(headline, self._path, headers, message)
         try:
-            self._connection.request("POST", self._path, json.dumps(message), dict(headers))
+            fields = {**dict(headers), **self._credentials}
+            self._connection.request("POST", self._path, json.dumps(message), fields)
             response = self._connection.getresponse()
-            answer = json.loads(response.read())
+            body = response.read()
+            json.loads(body)
         except (OSError, HTTPException, ValueError) as error:
             raise UnexpectedError(f"{method}: no answer that could be read ({error!r})") from error
-        return message, response.status, answer
+        return message, response.status, body
 
 
 STILL_WORKING: Final[Notices] = {
@@ -131,13 +150,23 @@ def judge(
     Raises :class:`UnexpectedError` when one is not, or it is no answer with a result.
     """
     method, result = request["method"], answer.get("result")
-    unmet = [notice for notice, holds in notices.items() if not _holds(holds, result)]
-    screen.response(status, answer, [notice for notice in notices if notice not in unmet])
+    unmet = _show(screen, status, answer, result, notices)
     if status != 200 or answer.get("id") != request["id"] or not isinstance(result, dict):
         raise UnexpectedError(f"{method}: a result was due, with HTTP 200 and the id of the request")
+    _all_met(method, unmet)
+    return result
+
+
+def _show(screen: Screen, status: int, answer: dict[str, Any], looked_at: Any, notices: Notices) -> list[str]:
+    """Show an answer with the notices that are so of what is looked at in it; return the others."""
+    unmet = [notice for notice, holds in notices.items() if not _holds(holds, looked_at)]
+    screen.response(status, answer, [notice for notice in notices if notice not in unmet])
+    return unmet
+
+
+def _all_met(method: str, unmet: Sequence[str]) -> None:
     if unmet:
         raise UnexpectedError(f"{method}: this should be so, and is not: {'; '.join(unmet)}")
-    return result
 
 
 def _holds(holds: Callable[[Any], bool], result: Any) -> bool:

@@ -23,8 +23,8 @@ AS_BEFORE: Final = "(as before)"
 class Screen(Protocol):
     """What the demo shows, in order."""
 
-    def opening(self, url: str, loop: str) -> None:
-        """The server runs."""
+    def opening(self, url: str, loop: str, proxy: str | None = None) -> None:
+        """The server runs, and perhaps a proxy before it."""
 
     def chapter(self, title: str) -> None:
         """The next part of the story begins."""
@@ -42,7 +42,7 @@ class Screen(Protocol):
         """Something happens that is no message."""
 
     def closing(self) -> None:
-        """All went as expected, and the server has ended."""
+        """All went as expected, and what ran has ended."""
 
     def failed(self, reason: str) -> None:
         """Something was not as expected."""
@@ -57,8 +57,10 @@ class RichScreen:
         self._shown_meta: list[Any] = []
         self._last_request: dict[str, Any] = {}
 
-    def opening(self, url: str, loop: str) -> None:
+    def opening(self, url: str, loop: str, proxy: str | None = None) -> None:
         self._line(Text("A server runs on "), Text(loop, "bold"), Text(" at "), Text(url, "bold"))
+        if proxy is not None:
+            self._line(Text("A proxy before it runs at "), Text(proxy, "bold"))
         self._line(Text("A client talks to it: every message, and what to notice in it (✓: checked)."))
 
     def chapter(self, title: str) -> None:
@@ -97,9 +99,7 @@ class RichScreen:
     def closing(self) -> None:
         self._console.print()
         self._console.rule(align="left")
-        self._line(
-            Text("✓ ", "bold green"), Text("All as it should be. The server was told to end, and did.")
-        )
+        self._line(Text("✓ ", "bold green"), Text("All as it should be. What ran was told to end, and did."))
 
     def failed(self, reason: str) -> None:
         self._console.print()
@@ -129,7 +129,7 @@ class JsonScreen:
     def __init__(self) -> None:
         self._chapter = ""
 
-    def opening(self, url: str, loop: str) -> None:
+    def opening(self, url: str, loop: str, proxy: str | None = None) -> None:
         """Say nothing: it is no message."""
 
     def chapter(self, title: str) -> None:

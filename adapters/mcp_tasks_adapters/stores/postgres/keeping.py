@@ -64,7 +64,8 @@ class Keeper:
     _bell: tuple[socket, socket] = field(init=False, factory=socketpair)
     """Rung, by whoever stops it, to wake the thread."""
     _listening_since: float = field(init=False, default=0.0)
-    _listening_pid: int = field(init=False, default=-1)
+    _listening_on: int = field(init=False, default=0)
+    """Which connection listens."""
 
     def start(self) -> None:
         """Begin."""
@@ -95,9 +96,9 @@ class Keeper:
     def _keep(self) -> float:
         """Renew the lease, and see to what goes with it; return when that has to be done again."""
         self.link.connection()
-        if self._listening_pid != self.link.pid:
+        if self._listening_on != self.link.number:
             self.link.run(sql.SQL("LISTEN {}").format(sql.Identifier(self.channel)))
-            self._listening_pid = self.link.pid
+            self._listening_on = self.link.number
             self._listening_since = monotonic()
         if not self.link.run(RENEW, (self.lease_ms, self.writer)) and not self._over.is_set():
             self._come_back()

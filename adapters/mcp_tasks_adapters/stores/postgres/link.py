@@ -52,8 +52,10 @@ class Link:
         self._not_before = 0.0
         self._trouble: str | None = None
         self._busy_since: float | None = None
+        self.number = 0
+        """Which connection it is, or was last: the how many-th."""
         self.pid = 0
-        """Who we were last to the server."""
+        """Who we are to the server; other connections get the number once this one has ended."""
         self._lock = Lock()
         """Held while the connection is let go of or cut: another one may get its number."""
 
@@ -74,6 +76,7 @@ class Link:
         """
         if self._connection is None:
             self._connection = self._connected(patience_s)
+            self.number += 1
             self.pid = self._connection.info.backend_pid
             try:
                 self._timed(self._place.set_up, self._connection)
@@ -136,7 +139,7 @@ class Link:
     def close(self) -> None:
         """Let go of the connection; whoever asks next opens another."""
         with self._lock:
-            connection, self._connection = self._connection, None
+            connection, self._connection, self.pid = self._connection, None, 0
             if connection is not None:
                 connection.close()
         attempt, self._attempt = self._attempt, None

@@ -103,6 +103,14 @@ SET_UP: Final = """
 """
 
 
+OURS: Final[Mapping[str, str]] = {
+    "MT001": "the schema was migrated by a later version of this package: "
+    "restart this process with that version",
+    "MT002": "the lease of this node ran out: nothing is saved until it is renewed",
+}
+"""What it means when ``write_tasks`` ends with one of these as SQLSTATE."""
+
+
 def what_is_wrong(error: Exception) -> str:
     """Return it without anything of a record (SEC.2).
 
@@ -113,6 +121,8 @@ def what_is_wrong(error: Exception) -> str:
         return str(error)
     if not isinstance(error, psycopg.Error):
         return type(error).__name__
+    if ours := OURS.get(error.sqlstate or ""):
+        return ours
     if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
         return " ".join(str(error).split())
     kind = f"{type(error).__name__} ({error.sqlstate})"

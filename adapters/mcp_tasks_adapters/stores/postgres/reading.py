@@ -12,6 +12,7 @@ from mcp_tasks_adapters.stores.front import Answer, Read
 from mcp_tasks_adapters.stores.losses import LOST_SLICE, LostWork, Rounds
 from mcp_tasks_adapters.stores.postgres.link import Link
 from mcp_tasks_adapters.stores.postgres.place import UnreachableError
+from mcp_tasks_adapters.stores.postgres.schema import owner_column
 from mcp_tasks_adapters.stores.rows import BrokenRecordError, Rows, owner_of, remains
 from mcp_tasks_adapters.storing import News
 from mcp_tasks_proto.effects import FindExpired, ListTasks, Load
@@ -113,16 +114,18 @@ class Reader:
 
     def _list_tasks(self, wanted: ListTasks) -> TasksListed | LoadFailed:
         """Answer with the next tasks of one principal; there are more if one more is found."""
+        owner = owner_column(owner_of(wanted.principal))
         try:
-            rows = self._read(OWNED, (owner_of(wanted.principal), wanted.after or "", wanted.limit + 1))
-        except (UnreachableError, psycopg.Error):
-            return LoadFailed(wanted.token)
-        try:
+            rows = self._read(OWNED, (owner, wanted.after or "", wanted.limit + 1))
             records = [
                 self.rows.record(task_id, version, record or sealed)
                 for task_id, version, record, sealed in rows[: wanted.limit]
             ]
-        except BrokenRecordError:
+        except (
+            UnreachableError,
+            psycopg.Error,
+            ValueError,
+        ):  # a record is broken, or the question no text
             return LoadFailed(wanted.token)
         return TasksListed(wanted.token, records, len(rows) > wanted.limit)
 

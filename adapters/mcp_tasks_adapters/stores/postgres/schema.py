@@ -16,6 +16,7 @@ out (rule 3).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any, Final
 
 import psycopg
@@ -26,16 +27,13 @@ from mcp_tasks_adapters.stores.postgres.place import Place, what_is_wrong
 from mcp_tasks_adapters.stores.rows import KEY_CHECK, Rows
 from mcp_tasks_adapters.storing import StoreError
 
-__all__ = ["LEASE_LOST", "MIGRATED", "REMOVALS_KEPT", "STEPS", "check_keys", "prepare"]
+__all__ = ["REMOVALS_KEPT", "STEPS", "check_keys", "owner_column", "prepare"]
 
 OLDEST_SERVER: Final = 13_00_00
 REMOVALS_KEPT: Final = 20_000
 """How many removals a watcher may be behind. Who is further behind finds the tasks gone when it asks."""
-
-MIGRATED: Final = "MT001"
-"""The SQLSTATE of a write by a node of an older version of this package."""
-LEASE_LOST: Final = "MT002"
-"""The SQLSTATE of a write by a node whose lease ran out."""
+OWNER_CHARACTERS: Final = 600
+"""The longest owner that an index certainly holds."""
 
 STEPS: Sequence[Sequence[str]] = [
     [
@@ -288,6 +286,13 @@ def check_keys(place: Place, rows: Rows) -> None:
         sealed = rows.check_keys(found[0] if found else None, str(place))
         if sealed is not None:
             connection.execute(KEEP_SEAL, (KEY_CHECK, sealed))
+
+
+def owner_column(owner: str) -> str:
+    """Return what stands for an owner in the schema: of one that is too long for an index, a digest."""
+    if len(owner) <= OWNER_CHARACTERS:
+        return owner
+    return "#" + sha256(owner.encode(errors="surrogatepass")).hexdigest()
 
 
 def _check_server(connection: psycopg.Connection, place: Place) -> None:

@@ -59,7 +59,7 @@ class Session:
             "mcp-tasks-reader", self._read, self._reader_ended, self._until_retry
         )
         self._untold: list[str] = []
-        self._behind = False
+        self._unfollowed = False
         try:
             self._connect(rows, lease_ms)
         except BaseException:
@@ -152,7 +152,7 @@ class Session:
             self._untold = list(untold)
             self._front.tell(news)
         try:
-            if self._behind or _Task.FOLLOW in jobs:
+            if self._unfollowed or _Task.FOLLOW in jobs:
                 self._follow()
             if _Task.JUDGE in jobs:
                 self._judge()
@@ -160,10 +160,12 @@ class Session:
             pass  # the log says so; it is done the next time
 
     def _follow(self) -> None:
-        self._behind = True
+        self._unfollowed = True
         task_ids, is_all = self._reader.follow()
+        self._unfollowed = False
         self._front.sift(task_ids, self._reading.put)
-        self._behind = not is_all
+        if not is_all:
+            self._reading.put(_Task.FOLLOW)
 
     def _judge(self) -> None:
         lost = self._reader.lost_work()
@@ -172,7 +174,7 @@ class Session:
             self._reading.put(_Task.JUDGE)
 
     def _until_retry(self) -> float | None:
-        return LATER_S if self._untold or self._behind else None
+        return LATER_S if self._untold or self._unfollowed else None
 
     def _reader_ended(self) -> None:
         self._links[1].close()

@@ -15,7 +15,6 @@ import json
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from typing import Any, Final
 
 import psycopg
@@ -24,7 +23,7 @@ from attrs import define, field, frozen
 from mcp_tasks_adapters.stores.front import Answer, Write
 from mcp_tasks_adapters.stores.postgres.link import Link
 from mcp_tasks_adapters.stores.postgres.place import UnreachableError
-from mcp_tasks_adapters.stores.postgres.schema import LEASE_LOST, MIGRATED, REMOVALS_KEPT, STEPS
+from mcp_tasks_adapters.stores.postgres.schema import REMOVALS_KEPT, STEPS, owner_column
 from mcp_tasks_adapters.stores.rows import BrokenRecordError, Row, Rows
 from mcp_tasks_proto.effects import Delete, Quota, Save
 from mcp_tasks_proto.inputs import SaveConflict, Saved, SaveFailed, SaveRefused, StoreInput
@@ -37,8 +36,6 @@ GROUP_CHARACTERS: Final = 4 * 1024 * 1024
 """How much is sent in one statement, unless a single record is larger."""
 RETRY_S: Final = 0.2
 """Between attempts to find out what became of a group, when the server can be reached."""
-OWNER_CHARACTERS: Final = 600
-"""The longest principal that an index certainly holds; of longer ones it gets a digest."""
 
 NO_QUOTA: Final = Quota(tasks=2**62, tasks_per_principal=2**62, task_bytes=2**62)
 
@@ -94,7 +91,7 @@ class Writer:
     writer: int = field(init=False, default=0)
     """The number of this node in the schema."""
     _session: int = field(init=False, default=0)
-    _session_pid: int = field(init=False, default=-1)
+    _session_on: int = field(init=False, default=0)
     """Which connection may write."""
     _writes: int = field(init=False, default=0)
     """How many groups of this node went through."""
@@ -160,7 +157,6 @@ class Writer:
         if not self.link.connected:
             self._doubt = _Doubt(group, again)
             return self._find_out()
-        _explain(error)
         # One that cannot be stored must not keep the others from it.
         one_of_them = isinstance(error, psycopg.DataError | psycopg.IntegrityError | ValueError)
         if not one_of_them or len(group) == 1:
@@ -173,7 +169,7 @@ class Writer:
         with suppress(psycopg.Error):
             self.link.listen()  # a write on a connection that has ended meanwhile would be in doubt
         self.link.connection()
-        if self._session_pid != self.link.pid:
+        if self._session_on != self.link.number:
             self._writes, _, _ = self._new_session()
 
     def _new_session(self) -> tuple[int, Sequence[int], Sequence[str]]:
@@ -184,7 +180,7 @@ class Writer:
             self.link.report(error)
             raise error
         ((self._session, writes, refused, reasons),) = found
-        self._session_pid = self.link.pid
+        self._session_on = self.link.number
         return writes, refused, reasons
 
     def _find_out(self) -> Answers:
@@ -256,7 +252,7 @@ def _members(save: Save, row: Row) -> dict[str, Any]:
         "task_id": row.task_id,
         "version": row.version,
         "expected": save.expected_version,
-        "owner": _indexable(row.owner),
+        "owner": owner_column(row.owner),
         "node": row.node,
         "expires_at_ms": row.expires_at_ms,
         "payload_bytes": row.payload_bytes,
@@ -269,12 +265,6 @@ def _members(save: Save, row: Row) -> dict[str, Any]:
     else:
         members["sealed"] = base64.b64encode(row.record).decode()
     return members
-
-
-def _indexable(owner: str) -> str:
-    if len(owner) <= OWNER_CHARACTERS:
-        return owner
-    return "#" + sha256(owner.encode(errors="surrogatepass")).hexdigest()
 
 
 def _groups(requests: Sequence[_Request]) -> Iterator[Sequence[_Request]]:
@@ -293,15 +283,3 @@ def _groups(requests: Sequence[_Request]) -> Iterator[Sequence[_Request]]:
 
 def _all_failed(group: Sequence[_Request]) -> Answers:
     return [(request.write.answer, SaveFailed(request.write.effect.token)) for request in group]
-
-
-def _explain(error: Exception) -> None:
-    """Say in the log what only this store knows."""
-    sqlstate = getattr(error, "sqlstate", None)
-    if sqlstate == MIGRATED:
-        _log.error(
-            "the schema was migrated by a later version of this package: "
-            "restart this process with that version"
-        )
-    elif sqlstate == LEASE_LOST:
-        _log.error("the lease of this node ran out: nothing is saved until it is renewed")

@@ -67,7 +67,8 @@ class Session:
         remove_orphans(path, self._reader.nodes())
         self._next_poll = monotonic()
         self._polls_until_nodes = 0
-        self._untold: Sequence[str] = ()
+        self._untold: list[str] = []
+        """Tasks that somebody here wants to know about, and that could not be read when that was tried."""
 
     # -- on the loop's thread ------------------------------------------------------------------------------
 
@@ -147,14 +148,16 @@ class Session:
             self._poll()
 
     def _look(self, task_ids: Sequence[str]) -> None:
-        news, self._untold = self._reader.news(task_ids)
+        news, untold = self._reader.news(task_ids)
+        self._untold.extend(untold)
         self._front.tell(news)
 
     def _poll(self) -> None:
         """See what others did, and now and then whether they are still there."""
         self._next_poll = monotonic() + self._poll_s
         if self._untold:
-            self._look(self._untold)
+            untold, self._untold = list(dict.fromkeys(self._untold)), []
+            self._look(untold)
         self._front.sift(self._reader.follow(), self._reading.put)
         self._polls_until_nodes -= 1
         if self._polls_until_nodes < 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from mcp_tasks_adapters.stores.rows import BrokenRecordError, Row, Rows
 from mcp_tasks_adapters.stores.sqlite.schema import STEPS, version_of
@@ -17,6 +17,8 @@ from mcp_tasks_proto.inputs import SaveConflict, Saved, SaveFailed, SaveRefused
 
 __all__ = ["FencedError", "Outcome", "Request", "Transaction"]
 
+Request = tuple[Save | Delete, Row | None]
+"""What is asked for, with the row that it wants; a save without one cannot be written."""
 Outcome = Saved | SaveConflict | SaveRefused | SaveFailed
 
 REMOVALS_KEPT: Final = 20_000
@@ -53,14 +55,6 @@ class FencedError(Exception):
     """This node must not write to this file any more; the message says why."""
 
 
-@frozen
-class Request:
-    """What is asked for, with the row that it wants; a save without one cannot be written."""
-
-    effect: Save | Delete
-    row: Row | None
-
-
 @define(eq=False)
 class _Used:
     """What there is of that which a quota bounds."""
@@ -95,8 +89,6 @@ class Transaction:
     connection: sqlite3.Connection
     rows: Rows
     writer: int
-    changed: bool = field(init=False, default=False)
-    """Whether there is anything to commit."""
     _last_change: int = field(init=False, default=0)
     _change: int = field(init=False, default=0)
     _removed: bool = field(init=False, default=False)
@@ -114,9 +106,13 @@ class Transaction:
 
     def take(self, request: Request) -> Outcome:
         """Carry out one request."""
-        outcome = self._take(request)
-        self.changed = self.changed or isinstance(outcome, Saved)
-        return outcome
+        effect, row = request
+        if isinstance(effect, Delete):
+            return self._delete(effect)
+        if row is None:
+            return SaveFailed(effect.token)
+        saved = self._create(effect, row) if effect.expected_version is None else self._update(effect, row)
+        return Saved(effect.token) if saved else self._not_saved(effect, row)
 
     def finish(self) -> None:
         """Write down what the transaction was, before it is committed."""
@@ -126,15 +122,6 @@ class Transaction:
             self.connection.execute(NOTE_CHANGE, (self._change,))
         if self._removed:
             self.connection.execute(TRIM_REMOVALS, (self._change - REMOVALS_KEPT,))
-
-    def _take(self, request: Request) -> Outcome:
-        effect, row = request.effect, request.row
-        if isinstance(effect, Delete):
-            return self._delete(effect)
-        if row is None:
-            return SaveFailed(effect.token)
-        saved = self._create(effect, row) if effect.expected_version is None else self._update(effect, row)
-        return Saved(effect.token) if saved else self._not_saved(effect, row)
 
     def _create(self, save: Save, row: Row) -> bool:
         used = self._used_for(row.owner)

@@ -25,7 +25,7 @@ from mcp_tasks_adapters.stores.rows import Rows
 from mcp_tasks_adapters.stores.sqlite.schema import connect, is_locked, what_is_wrong
 from mcp_tasks_adapters.stores.sqlite.transaction import FencedError, Outcome, Request, Transaction
 from mcp_tasks_proto.effects import Delete, Save
-from mcp_tasks_proto.inputs import SaveFailed
+from mcp_tasks_proto.inputs import Saved, SaveFailed
 
 __all__ = ["Writer"]
 
@@ -101,12 +101,12 @@ class Writer:
 
     def _request(self, effect: Save | Delete) -> Request:
         if isinstance(effect, Delete):
-            return Request(effect, None)
+            return effect, None
         try:
-            return Request(effect, self.rows.row(effect.record))
+            return effect, self.rows.row(effect.record)
         except (TypeError, ValueError, RecursionError) as error:
             _log.error("a record cannot be written as JSON: %s", type(error).__name__)
-            return Request(effect, None)
+            return effect, None
 
     def _attempt(self, requests: Sequence[Request]) -> Sequence[Outcome]:
         try:
@@ -120,14 +120,14 @@ class Writer:
             one_by_one = not isinstance(error, FencedError) and not is_locked(error)
         if one_by_one and len(requests) > 1:
             return [outcome for request in requests for outcome in self._attempt([request])]
-        return [SaveFailed(request.effect.token) for request in requests]
+        return [SaveFailed(effect.token) for effect, _ in requests]
 
     def _transact(self, requests: Sequence[Request]) -> Sequence[Outcome]:
         connection = self._begin()
         try:
             transaction = Transaction(connection, self.rows, self.number)
             outcomes = [transaction.take(request) for request in requests]
-            if not transaction.changed:
+            if not any(isinstance(outcome, Saved) for outcome in outcomes):
                 connection.execute("ROLLBACK")
                 return outcomes
             transaction.finish()
