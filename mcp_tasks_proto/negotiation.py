@@ -27,6 +27,7 @@ from mcp_tasks_proto.wire.jsonrpc import Request
 
 __all__ = [
     "OWNED_METHODS",
+    "TASK_METHODS",
     "Accepted",
     "Decision",
     "Reason",

@@ -80,7 +80,7 @@ def asgi_proxy_app(
 
     All else is as with :func:`asgi_app`. A proxy's file is open in one process at a time.
     """
-    policy = endpoint_policy(path, allowed_hosts, allowed_origins, sessions=False)
+    policy = endpoint_policy(path, allowed_hosts, allowed_origins, sessions=True)
     return AsgiApp(lambda: open_proxy(proxy, store), policy=policy, limits=proxy.limits)
 
 

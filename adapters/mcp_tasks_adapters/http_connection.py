@@ -97,6 +97,9 @@ class HttpConnection:
         self._input_ended = False
         self._is_head_request = False
         self._head: HttpHead | PageHead | Refusal | None = None
+        # A client that polls says the same again and again: what came of a head is good for an equal one.
+        self._said_before: tuple[Any, ...] = ()
+        self._head_before: HttpHead | None = None
         self._body = bytearray()
         # the exchange
         self._channel: _Channel | None = None
@@ -252,18 +255,25 @@ class HttpConnection:
         self._head_started = True
         self._is_head_request = request.method == b"HEAD"
         self._phase_deadline = now + self._limits.body_timeout_ms / 1000
-        headers = request.headers.raw_items()
-        names = {name.lower() for name, _ in headers}
         if size > self._limits.header_bytes:
             self._refuse_broken(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        elif b"transfer-encoding" in names and (b"content-length" in names or request.http_version < b"1.1"):
+            return
+        headers = request.headers.raw_items()
+        said = request.method, request.target, request.http_version, headers
+        if said == self._said_before:
+            self._head = self._head_before
+            return
+        names = {name.lower() for name, _ in headers}
+        if b"transfer-encoding" in names and (b"content-length" in names or request.http_version < b"1.1"):
             # Two ways to read where the body ends is how requests are smuggled.
             self._refuse_broken(HTTPStatus.BAD_REQUEST)
         elif not request.http_version.startswith(b"1."):  # such as what opens a connection of HTTP/2
             self._refuse_broken(HTTPStatus.BAD_REQUEST)
         else:
             self._head = self._endpoint.check(request.method, request.target, headers)
-            if isinstance(self._head, Refusal) and (
+            if isinstance(self._head, HttpHead):
+                self._said_before, self._head_before = said, self._head
+            elif isinstance(self._head, Refusal) and (
                 self._head.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
                 or self._h11.they_are_waiting_for_100_continue
             ):

@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from threading import Semaphore, Thread
 from typing import Any, Final
 
-from mcp_tasks_adapters.driver import Driver, RequestFacts
+from mcp_tasks_adapters.driver import RequestFacts, Service
 from mcp_tasks_proto.errors import LimitExceeded, RemoteProtocolError
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.wire.jsonrpc import decode, encode, error_message
@@ -47,7 +47,12 @@ class StdioConnection:
     """
 
     def __init__(
-        self, driver: Driver, limits: Limits, *, output_ready: Callable[[], None], settled: Callable[[], None]
+        self,
+        driver: Service,
+        limits: Limits,
+        *,
+        output_ready: Callable[[], None],
+        settled: Callable[[], None],
     ) -> None:
         self._driver = driver
         self._limits = limits
@@ -186,7 +191,7 @@ class StdioPump:
 
     def __init__(
         self,
-        driver: Driver,
+        driver: Service,
         limits: Limits,
         *,
         stdin: int,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject, internal_error
-from mcp_tasks_proto.settings import ServerSettings, TaskSupport
+from mcp_tasks_proto.settings import TaskSupport
 from mcp_tasks_proto.vocabulary import (
     CLIENT_CAPABILITIES,
     LEGACY_VERSION,
@@ -64,7 +64,31 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # -- what a client is told -----------------------------------------------------------------------------
 
 
-def initialize_result(settings: ServerSettings, *, tasks: bool, list_tasks: bool) -> dict[str, Any]:
+class Introduced(Protocol):
+    """What a client is told of a server, or a proxy."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def version(self) -> str:
+        """Its version."""
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """More of ``serverInfo``."""
+
+    @property
+    def instructions(self) -> str | None:
+        """For the client's model."""
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """Capabilities beside tasks."""
+
+
+def initialize_result(settings: Introduced, *, tasks: bool, list_tasks: bool) -> dict[str, Any]:
     """Return the result of ``initialize`` (LEG.2).
 
     ``tasks``: whether tasks are served at all; ``list_tasks``: whether callers can be told apart, too.
@@ -141,8 +165,9 @@ def _diagnosis(result: Object) -> str | None:
 
 
 def created_task(result: Object) -> dict[str, Any]:
-    """Return a create result nested, as a task-augmented call is answered (LEG.3)."""
-    return {"task": legacy_task(result)}
+    """Return a create result nested, as a task-augmented call is answered: every task begins as working there
+    (LEG.3)."""
+    return {"task": legacy_task({**result, "status": "working"})}
 
 
 def final_answer(view: Object) -> dict[str, Any] | ErrorObject:

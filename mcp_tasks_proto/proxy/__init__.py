@@ -52,6 +52,7 @@ from mcp_tasks_proto.proxy.inputs import (
     SnapshotKept,
     TaskLoaded,
     UpstreamAnswered,
+    UpstreamChanged,
     UpstreamFailed,
     UpstreamNotified,
 )
@@ -117,6 +118,7 @@ __all__ = [
     "Trouble",
     "Upstream",
     "UpstreamAnswered",
+    "UpstreamChanged",
     "UpstreamFailed",
     "UpstreamNotified",
     "UpstreamPreview",

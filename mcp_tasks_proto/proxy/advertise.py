@@ -9,12 +9,13 @@ from typing import Any, Final
 from attrs import define, frozen
 
 from mcp_tasks_proto.advertising import discover, list_tools
+from mcp_tasks_proto.errors import ErrorObject, method_not_found
 from mcp_tasks_proto.proxy.bindings import exposed_name
 from mcp_tasks_proto.proxy.callers import Exchange
-from mcp_tasks_proto.proxy.decision import Era
+from mcp_tasks_proto.proxy.decision import Circumstances, Era, Row, decide
 from mcp_tasks_proto.proxy.desk import Desk
 from mcp_tasks_proto.proxy.discovering import Found
-from mcp_tasks_proto.proxy.discovery import Discovery
+from mcp_tasks_proto.proxy.discovery import Discovery, UpstreamTool
 from mcp_tasks_proto.proxy.errors import Trouble, trouble
 from mcp_tasks_proto.proxy.settings import ProxySettings, Upstream
 from mcp_tasks_proto.proxy.upstreams import Target
@@ -55,13 +56,30 @@ class Advertisements:
         """List the tools that this caller may call."""
         self._gather(exchange, self._list_tools)
 
-    def _gather(self, exchange: Exchange, then: Callable[[Exchange, Mapping[str, Found]], None]) -> None:
-        """Find out what the upstreams are, and call ``then`` once that is known of all of them."""
-        targets = [
+    def refuse(self, exchange: Exchange, error: ErrorObject) -> None:
+        """Refuse a request about a task with ``error``; where the caller is advertised no tasks, its method
+        is as unknown as any other (NEG.7).
+
+        No upstream is asked, so that a guess costs what it always costs: what was last heard of all of them
+        counts, and one that nothing was heard of may have tasks.
+        """
+        last = {target.upstream: self.desk.discoveries.last(target) for target in self._targets(exchange)}
+        known = {name: one for name, one in last.items() if one is not None}
+        if known and len(known) == len(last) and not self._serves_tasks(exchange, known):
+            error = method_not_found(exchange.request.method)
+        self.desk.callers.fail(exchange, error)
+
+    def _targets(self, exchange: Exchange) -> list[Target]:
+        """Return the upstreams that a caller sees."""
+        return [
             Target(upstream.name, authorization, upstream.identity)
             for upstream in self.desk.shared.settings.upstreams
             if (authorization := exchange.access.authorization(upstream.name)) is not None
         ]
+
+    def _gather(self, exchange: Exchange, then: Callable[[Exchange, Mapping[str, Found]], None]) -> None:
+        """Find out what the upstreams are, and call ``then`` once that is known of all of them."""
+        targets = self._targets(exchange)
         found: dict[str, Found] = {}
 
         def take(target: Target, one: Found) -> None:
@@ -110,25 +128,47 @@ class Advertisements:
         profile = settings.profile(exchange.access)
         definitions: dict[str, Mapping[str, Any]] = {}
         for upstream in settings.upstreams:
-            for name, definition in _tools(settings, upstream, found.get(upstream.name)):
+            for name, tool, definition in _tools(settings, upstream, found.get(upstream.name)):
                 if profile.allows(name):
                     definitions[name] = definition
+                    if exchange.legacy and self._bridges(
+                        exchange, found[upstream.name], upstream, name, tool
+                    ):
+                        definitions[name] = {**definition, "execution": {"taskSupport": tool.support.value}}
         listed = list_tools(_advertised(settings, found, {}), definitions, exchange.request.params)
         return self.desk.callers.settle(exchange, listed)
+
+    def _bridges(
+        self, exchange: Exchange, found: Found, upstream: Upstream, name: str, tool: UpstreamTool
+    ) -> bool:
+        """Whether a legacy caller may have a tool called as a task, which that era's list says of each."""
+        settings = self.desk.shared.settings
+        assert isinstance(found, Discovery)
+        circumstances = Circumstances(
+            caller=Era.LEGACY,
+            declares=True,
+            profile_allows=settings.profile(exchange.access).allows_tasks(name),
+            gate_open=settings.tasks and upstream.tasks and exchange.tasks_enabled,
+            upstream=found.era,
+            upstream_tasks=found.tasks,
+            tool=tool.support,
+            bridging=settings.bridging,
+        )
+        return decide(circumstances).row is Row.BRIDGE
 
 
 def _tools(
     settings: ProxySettings, upstream: Upstream, found: Found | None
-) -> list[tuple[str, Mapping[str, Any]]]:
+) -> list[tuple[str, UpstreamTool, Mapping[str, Any]]]:
     if not isinstance(found, Discovery):
         return []
-    tools: list[tuple[str, Mapping[str, Any]]] = []
+    tools: list[tuple[str, UpstreamTool, Mapping[str, Any]]] = []
     for tool in found.tools.values():
         name = exposed_name(settings, upstream, tool.name)
         definition = {**tool.definition, "name": name}
         if found.era is Era.LEGACY:
             definition.pop("execution", None)  # a word of that era's; to callers the proxy speaks this one
-        tools.append((name, definition))
+        tools.append((name, tool, definition))
     return tools
 
 

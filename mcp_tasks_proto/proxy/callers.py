@@ -19,7 +19,7 @@ from mcp_tasks_proto.errors import (
     limit_reached,
 )
 from mcp_tasks_proto.inputs import HttpHead, MessageReceived
-from mcp_tasks_proto.negotiation import Refused, negotiate
+from mcp_tasks_proto.negotiation import TASK_METHODS, Reason, Refused, negotiate
 from mcp_tasks_proto.proxy.inputs import MessageAdmitted
 from mcp_tasks_proto.proxy.settings import Access
 from mcp_tasks_proto.proxy.shared import Shared
@@ -63,6 +63,8 @@ class Exchange:
     access: Access
     legacy: bool
     http: HttpHead | None
+    refusal: ErrorObject | None = None
+    """What to say to a request about tasks that declares none, if there are any to be had (NEG.6, NEG.7)."""
     open: bool = True
     """Whether its caller can still be answered."""
     abandoned: Callable[[], None] = _nothing
@@ -95,6 +97,10 @@ class Callers:
     _exchanges: dict[Hashable, Exchange] = field(init=False, factory=dict)
     _by_request_id: dict[tuple[Hashable, str | int], Exchange] = field(init=False, factory=dict)
 
+    def in_flight(self, connection: Hashable, request_id: str | int) -> bool:
+        """Whether a request with this id awaits its reply on a channel (WIRE.3)."""
+        return (connection, request_id) in self._by_request_id
+
     # -- in --------------------------------------------------------------------------------------------
 
     def received(self, received: MessageReceived) -> None:
@@ -113,7 +119,7 @@ class Callers:
             self._refuse(received, None, invalid_request("a proxy takes no responses"))
 
     def _request(self, received: MessageReceived, request: Request) -> None:
-        if (received.connection, request.id) in self._by_request_id:
+        if self.in_flight(received.connection, request.id):
             return self._refuse(received, request.id, invalid_request("a request with this id is in flight"))
         if self.stopping:
             return self._refuse(received, request.id, SHUTTING_DOWN, 503)
@@ -129,19 +135,23 @@ class Callers:
             settings=_Served(settings.versions, methods),
             tools={},
         )
-        if isinstance(decision, Refused):
-            return self._refuse(received, request.id, decision.error, decision.http_status)
+        refused = decision if isinstance(decision, Refused) else None
+        # The method comes before the capability (NEG.3), and whether it is served the engine finds out first.
+        undecided = refused and refused.reason is Reason.CAPABILITY and request.method in TASK_METHODS
+        if refused is not None and not undecided:
+            return self._refuse(received, request.id, refused.error, refused.http_status)
         exchange = Exchange(
             key=received.exchange,
             request=request,
-            capabilities=decision.capabilities,
-            may_use_tasks=decision.declares_tasks,
+            capabilities={} if isinstance(decision, Refused) else decision.capabilities,
+            may_use_tasks=not isinstance(decision, Refused) and decision.declares_tasks,
             tasks_enabled=received.tasks_enabled,
             connection=received.connection,
             principal=received.principal,
             access=access,
             legacy=isinstance(received, MessageAdmitted) and received.legacy,
             http=received.http,
+            refusal=None if refused is None else refused.error,
         )
         self._exchanges[exchange.key] = exchange
         if exchange.connection is not None:

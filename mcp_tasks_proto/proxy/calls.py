@@ -8,15 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from attrs import define, field
 
-from mcp_tasks_proto.errors import ErrorCode, ErrorObject, invalid_params, method_not_found
+from mcp_tasks_proto.errors import (
+    ErrorCode,
+    ErrorObject,
+    invalid_params,
+    limit_reached,
+    method_not_found,
+    missing_capability,
+)
 from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.proxy.adopting import Adoptions
 from mcp_tasks_proto.proxy.bindings import Binding, find_tool
+from mcp_tasks_proto.proxy.call import Call, failure, needs_tasks
 from mcp_tasks_proto.proxy.callers import Exchange
+from mcp_tasks_proto.proxy.carrying import meta_for_upstream, params_for_upstream
 from mcp_tasks_proto.proxy.collapsing import Collapsing
 from mcp_tasks_proto.proxy.decision import Circumstances, Era, Kind, Row, decide, judge_answer
 from mcp_tasks_proto.proxy.desk import Desk
@@ -27,42 +36,18 @@ from mcp_tasks_proto.proxy.errors import Trouble, trouble
 from mcp_tasks_proto.proxy.input_gate import declarable
 from mcp_tasks_proto.proxy.orphans import Orphans
 from mcp_tasks_proto.proxy.promoting import Promotions
-from mcp_tasks_proto.proxy.rewriting import bounded, passing_meta
-from mcp_tasks_proto.proxy.rounds import Round, Rounds
+from mcp_tasks_proto.proxy.results import ResultCache, fingerprint, limited
+from mcp_tasks_proto.proxy.rounds import Rounds
 from mcp_tasks_proto.proxy.settings import Upstream
 from mcp_tasks_proto.proxy.upstreams import Answer, Target
 from mcp_tasks_proto.proxy.views import created, own_view
+from mcp_tasks_proto.settings import TaskSupport
 from mcp_tasks_proto.vocabulary import PROGRESS_TOKEN, TASKS_EXTENSION
 from mcp_tasks_proto.wire.http import check_parameter_headers
 from mcp_tasks_proto.wire.jsonrpc import Notification, is_id
 from mcp_tasks_proto.wire.schema import CallToolParams, ParamsError, TaskView, structure, timestamp
 
 __all__ = ["Call", "Calls"]
-
-
-@define(eq=False, kw_only=True)
-class Call:
-    """One request on its way through."""
-
-    exchange: Exchange
-    upstream: Upstream
-    target: Target
-    round: Round
-    tool: str | None
-    """The upstream's own name of the tool; ``None``: it is not about a tool."""
-    row: Row = Row.UNDECLARED
-    definition: UpstreamTool | None = None
-    declared: Mapping[str, Any] = field(factory=dict)
-    """The kinds of input, and other extensions, that the upstream hears of."""
-    declares: bool = False
-    """Whether the upstream heard of tasks."""
-    attempts: int = 0
-    request: int | None = None
-    promoting: bool = False
-    """Whether a binding for it is being saved."""
-    promoted: Binding | None = None
-    early: Answer | None = None
-    """What the upstream answered while that was under way."""
 
 
 @define(eq=False, kw_only=True)
@@ -75,6 +60,7 @@ class Calls:
     adoptions: Adoptions
     collapsing: Collapsing
     promotions: Promotions
+    results: ResultCache = field(init=False, factory=ResultCache)
 
     # -- down to the decision ----------------------------------------------------------------------------
 
@@ -132,8 +118,27 @@ class Calls:
                 if mismatch is not None:
                     return desk.callers.fail(exchange, mismatch)
             call.row = decide(self._circumstances(call, call.definition, found)).row
-        call.declares = call.row.declares
+            if call.definition.support is TaskSupport.REQUIRED and not exchange.may_use_tasks:
+                # It would be refused, whatever the upstream's era calls that (NEG.5).
+                if call.row is not Row.COLLAPSE:
+                    return desk.callers.fail(exchange, missing_capability())
+                call.declares = True
+        call.declares |= call.row.declares
+        call.cached_as = self._fingerprint(call)
+        if call.cached_as is not None:
+            kept = self.results.get(call.target, call.cached_as, desk.shared.now)
+            if kept is not None:
+                return desk.callers.reply(exchange, kept)
         return self._send(call)
+
+    def _fingerprint(self, call: Call) -> str | None:
+        """Return what a result is kept under; on the task path, and in a round of input, none is (PRX.3)."""
+        request, shared = call.exchange.request, self.desk.shared
+        in_round = any(name in request.params for name in ("inputResponses", "requestState"))
+        if call.declares or in_round or request.method not in shared.settings.cached_methods:
+            return None
+        params = params_for_upstream(request, call.tool, call.round, shared.limits)
+        return fingerprint(request.method, params, meta_for_upstream(request, shared.limits), call.declared)
 
     def _circumstances(self, call: Call, tool: UpstreamTool, found: Discovery) -> Circumstances:
         settings, exchange = self.desk.shared.settings, call.exchange
@@ -169,17 +174,17 @@ class Calls:
         capabilities = dict(call.declared)
         if call.declares:
             capabilities["extensions"] = {**capabilities.get("extensions", {}), TASKS_EXTENSION: {}}
-        meta = exchange.request.params["_meta"]
+        wanted = exchange.request.params["_meta"].get(PROGRESS_TOKEN)
         call.attempts += 1
         exchange.abandoned = partial(self._left, call)
         call.request = self.desk.upstreams.send(
             call.target,
             exchange.request.method,
-            self._params(call),
+            params_for_upstream(exchange.request, call.tool, call.round, shared.limits),
             partial(self._answered, call),
             capabilities=capabilities,
-            meta=passing_meta(meta, most_bytes=shared.limits.meta_bytes, depth=shared.limits.meta_depth),
-            wants_progress=is_id(meta.get(PROGRESS_TOKEN)) and exchange.takes_notifications,
+            meta=meta_for_upstream(exchange.request, shared.limits),
+            wants_progress=is_id(wanted) and exchange.takes_notifications,
             heard=partial(self._heard, call),
             parameters=() if call.definition is None else call.definition.parameters,
             slow=True,
@@ -188,23 +193,6 @@ class Calls:
         if call.row.promotes and exchange.open and call.attempts == 1:
             after_ms = shared.settings.promote_after_ms or 0
             shared.timers.set(call, shared.now + after_ms)
-
-    def _params(self, call: Call) -> dict[str, Any]:
-        """Return the params as they go up: the upstream's own name and state, verbatim answers, and of what
-        is unknown as much as the bounds allow (PRX.8)."""
-        limits = self.desk.shared.limits
-        params = dict(call.exchange.request.params)
-        for name in _OF_THIS_HOP:
-            params.pop(name, None)
-        carried: dict[str, Any] = {name: params.pop(name) for name in _KNOWN if name in params}
-        carried |= bounded(params, most_bytes=limits.meta_bytes, depth=limits.meta_depth)
-        if call.tool is not None:
-            carried["name"] = call.tool
-        if call.round.answers:
-            carried["inputResponses"] = dict(call.round.answers)
-        if call.round.upstream_state is not None:
-            carried["requestState"] = call.round.upstream_state
-        return carried
 
     def _heard(self, call: Call, notification: Notification) -> None:
         if call.exchange.open:
@@ -237,10 +225,12 @@ class Calls:
         if answer.result is not None:
             return self._take_result(call, answer.result)
         if answer.error is None:
-            return self.desk.callers.fail(call.exchange, _failure(call, answer))
-        if call.row is Row.COLLAPSE and not call.declares and _needs_tasks(answer.error):
+            return self.desk.callers.fail(call.exchange, failure(call, answer))
+        if call.row is Row.COLLAPSE and not call.declares and needs_tasks(answer.error):
             call.declares = True
             return self._send(call)
+        if call.tool is None and answer.error.code == ErrorCode.METHOD_NOT_FOUND:
+            return self.desk.callers.fail(call.exchange, method_not_found(call.exchange.request.method))
         return self.desk.callers.fail(call.exchange, self._error(answer.error))
 
     def _error(self, error: ErrorObject) -> ErrorObject:
@@ -252,7 +242,7 @@ class Calls:
         exchange, desk = call.exchange, self.desk
         match judge_answer(exchange.request.method, result, declared=call.declares):
             case Kind.COMPLETE:
-                desk.callers.reply(exchange, desk.rewriter().result(result))
+                self._complete(call, desk.rewriter().result(result))
             case Kind.INPUT_REQUIRED:
                 self.rounds.relay(exchange, call.declared, result)
             case Kind.TASK:
@@ -274,6 +264,46 @@ class Calls:
             case _:
                 desk.callers.fail(exchange, trouble(Trouble.INVALID))
 
+    def _complete(self, call: Call, result: dict[str, Any]) -> None:
+        """Answer with a result: an ordinary one is kept, and must not be too long (PRX.3)."""
+        exchange, shared = call.exchange, self.desk.shared
+        if call.row is Row.BRIDGE:
+            return self._bridge(call, result)
+        if not call.declares and shared.settings.response_bytes is not None:
+            cut = limited(exchange.request.method, result, shared.settings.response_bytes)
+            if cut is None:
+                return self.desk.callers.fail(exchange, trouble(Trouble.TOO_LONG))
+            result = cut
+        if call.cached_as is not None and not call.declares:
+            self.results.put(call.target, call.cached_as, result, shared.now, shared.limits)
+        return self.desk.callers.reply(exchange, result)
+
+    def _bridge(self, call: Call, result: dict[str, Any]) -> None:
+        """A legacy caller asked for a task, and there is a result at once: it becomes one of the proxy's own,
+        which has ended (LEG.3)."""
+        exchange, desk = call.exchange, self.desk
+        if len(self.promotions) >= desk.shared.limits.promoted:
+            return desk.callers.fail(exchange, limit_reached("promoted"))
+        self.promotions.binding += 1
+
+        def bound(outcome: Binding | Trouble | str) -> None:
+            self.promotions.binding -= 1
+            if isinstance(outcome, Binding) and exchange.open:
+                self._hand_out_own(exchange, outcome)
+                self.promotions.started(outcome, None)
+                self.promotions.completed(outcome, result)
+            elif isinstance(outcome, Binding):
+                desk.shared.out.append(DropTask(outcome.handle))
+            elif exchange.open:
+                problem = trouble(outcome) if isinstance(outcome, Trouble) else limit_reached(outcome)
+                desk.callers.fail(exchange, problem)
+
+        return desk.bind(self._own_binding(call), access=exchange.access, status=Status.WORKING, then=bound)
+
+    def _hand_out_own(self, exchange: Exchange, binding: Binding) -> None:
+        view = own_view(binding, Status.WORKING, binding.bound_at_ms)
+        self.desk.callers.reply(exchange, {**view, "resultType": "task"})
+
     def _hand_out(self, exchange: Exchange, binding: Binding, view: TaskView) -> None:
         desk = self.desk
         result = created(view, binding, desk.rewriter(binding), desk.shared.settings)
@@ -286,12 +316,18 @@ class Calls:
 
     def promotion_due(self, call: Call) -> None:
         """A call has taken long: make it a task of the proxy's own, if there is room for one (PRX.16)."""
-        shared, exchange = self.desk.shared, call.exchange
-        if len(self.promotions) >= shared.limits.promoted:
+        if len(self.promotions) >= self.desk.shared.limits.promoted:
             return
         call.promoting = True
         self.promotions.binding += 1
-        binding = Binding(
+        bound = partial(self._bound, call)
+        binding = self._own_binding(call)
+        self.desk.bind(binding, access=call.exchange.access, status=Status.WORKING, then=bound)
+
+    def _own_binding(self, call: Call) -> Binding:
+        """Return the binding of a task of the proxy's own, which a call becomes."""
+        shared, exchange = self.desk.shared, call.exchange
+        return Binding(
             handle="",
             upstream=call.upstream.name,
             identity=call.upstream.identity,
@@ -308,8 +344,6 @@ class Calls:
             poll_interval_ms=shared.limits.poll_floor_ms,
             node=shared.node,
         )
-        bound = partial(self._bound, call)
-        self.desk.bind(binding, access=exchange.access, status=Status.WORKING, then=bound)
 
     def _bound(self, call: Call, outcome: Binding | Trouble | str) -> None:
         call.promoting = False
@@ -321,8 +355,7 @@ class Calls:
         if isinstance(outcome, Binding) and call.early is None:
             call.promoted = outcome
             self.promotions.started(outcome, call.request)
-            view = own_view(outcome, Status.WORKING, outcome.bound_at_ms)
-            self.desk.callers.reply(call.exchange, {**view, "resultType": "task"})
+            self._hand_out_own(call.exchange, outcome)
         elif call.early is not None:
             if isinstance(outcome, Binding):
                 self.desk.shared.out.append(DropTask(outcome.handle))
@@ -332,7 +365,7 @@ class Calls:
         """The answer to a promoted call is the end of its task."""
         result = answer.result
         if result is None:
-            error = _failure(call, answer) if answer.error is None else self._error(answer.error)
+            error = failure(call, answer) if answer.error is None else self._error(answer.error)
             return self.promotions.failed(binding, error)
         match judge_answer("tools/call", result, declared=False):
             case Kind.COMPLETE:
@@ -351,27 +384,3 @@ def _nothing() -> None:
 
 def _unknown_tool(name: str) -> ErrorObject:
     return invalid_params(f"unknown tool: {name}")
-
-
-def _failure(call: Call, answer: Answer) -> ErrorObject:
-    """Return what to tell a caller whose call has no answer; only a tool does what must not be done twice."""
-    reason = answer.trouble or Trouble.INVALID
-    if call.tool is not None and answer.sent and reason in (Trouble.UNAVAILABLE, Trouble.INVALID):
-        return trouble(Trouble.OUTCOME_UNKNOWN)
-    return trouble(reason)
-
-
-def _needs_tasks(error: ErrorObject) -> bool:
-    """Whether this is the -32021 of a tool that cannot do without a task (NEG.5)."""
-    match error:
-        case ErrorObject(
-            code=ErrorCode.MISSING_CLIENT_CAPABILITY,
-            data={"requiredCapabilities": {"extensions": dict(extensions)}},
-        ):
-            return TASKS_EXTENSION in extensions
-    return False
-
-
-_KNOWN: Final = ("name", "arguments", "uri", "ref", "argument", "context", "cursor")
-"""Params that the methods have, and that are taken as they come."""
-_OF_THIS_HOP: Final = ("_meta", "inputResponses", "requestState")

@@ -56,6 +56,10 @@ class Discoveries:
         self._under_way[target] = asked
         return self._send(asked, "server/discover", {}, self._discovered)
 
+    def last(self, target: Target) -> Discovery | None:
+        """Return what an upstream was when it was last asked, however long ago; ``None``: nobody knows."""
+        return self._cache.last(target.upstream, target.authorization)
+
     def drop(self, target: Target) -> None:
         """Forget what the upstream has contradicted."""
         self._cache.drop(target.upstream, target.authorization)

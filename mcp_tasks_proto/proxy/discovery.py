@@ -139,12 +139,16 @@ class DiscoveryCache:
                 return discovery
         return None
 
+    def last(self, upstream: str, authorization: str) -> Discovery | None:
+        """Return what was last known, be it stale."""
+        keys = ((upstream, authorization), (upstream, None))
+        found = [self._kept[key] for key in keys if key in self._kept]
+        return max(found, key=lambda kept: kept[0])[1] if found else None
+
     def put(self, upstream: str, authorization: str, discovery: Discovery, asked_at_ms: int) -> None:
-        """Keep a discovery for its time, counted from when it was asked for."""
+        """Keep a discovery, fresh for its time, counted from when it was asked for."""
         key = (upstream, None if discovery.public else authorization)
         self._kept.pop(key, None)
-        if discovery.ttl_ms == 0:
-            return
         if len(self._kept) >= self._most:
             del self._kept[next(iter(self._kept))]
         self._kept[key] = (asked_at_ms + discovery.ttl_ms, discovery)

@@ -9,7 +9,8 @@ along but the calls that were in flight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from itertools import count
 from typing import Any, Final
 
 from attrs import define, field
@@ -47,10 +48,11 @@ from mcp_tasks_proto.proxy.inputs import (
     SnapshotKept,
     TaskLoaded,
     UpstreamAnswered,
+    UpstreamChanged,
     UpstreamFailed,
     UpstreamNotified,
 )
-from mcp_tasks_proto.proxy.listening import Listened, Listeners
+from mcp_tasks_proto.proxy.listening import CallerStream, Listened, Listeners
 from mcp_tasks_proto.proxy.orphans import Orphan, Orphans
 from mcp_tasks_proto.proxy.promoting import Ending, Promotions
 from mcp_tasks_proto.proxy.rounds import Rounds
@@ -76,6 +78,8 @@ class ProxyEngine:
     node: str | None = None
     """A name that no other engine over the same store has, or ever had: with it, the promoted calls that run
     here can be told from those of other nodes (``WorkLost``)."""
+    names: Iterator[int] = field(factory=lambda: count(1))
+    """Names for requests to upstreams, each used once. Who translates them may take some for its own."""
     _shared: Shared = field(init=False)
     _callers: Callers = field(init=False)
     _asking: Asking = field(init=False)
@@ -95,7 +99,7 @@ class ProxyEngine:
         self._callers = Callers(shared=shared, begin=self._begin)
         self._asking = Asking(shared=shared)
         self._upstreams = UpstreamRequests(
-            shared=shared, contradicted=lambda target: self._discoveries.drop(target)
+            shared=shared, names=self.names, contradicted=lambda target: self._discoveries.drop(target)
         )
         self._discoveries = Discoveries(shared=shared, upstreams=self._upstreams)
         desk = Desk(
@@ -119,7 +123,12 @@ class ProxyEngine:
             collapsing=self._collapsing,
             promotions=self._promotions,
         )
-        self._tasks = TaskRequests(desk=desk, fetching=fetching, promotions=self._promotions)
+        self._tasks = TaskRequests(
+            desk=desk,
+            fetching=fetching,
+            promotions=self._promotions,
+            advertisements=self._advertisements,
+        )
         self._listeners = Listeners(desk=desk, fetching=fetching, promotions=self._promotions)
         # What is past its time may be there from before: look once, as soon as there is a time.
         shared.timers.set(PURGE, 0)
@@ -148,11 +157,17 @@ class ProxyEngine:
             raise
         return ProxyStep(tuple(shared.out), shared.timers.next)
 
+    def in_flight(self, connection: Hashable, request_id: str | int) -> bool:
+        """Whether a request with this id awaits its reply on a channel that callers share (WIRE.3)."""
+        return self._callers.in_flight(connection, request_id)
+
     # -- callers ---------------------------------------------------------------------------------------------
 
     def _begin(self, exchange: Exchange) -> None:
         begin = _METHODS.get(exchange.request.method)
-        if begin is None:
+        if exchange.refusal is not None:
+            self._advertisements.refuse(exchange, exchange.refusal)
+        elif begin is None:
             self._calls.forward(exchange)
         else:
             begin(self, exchange)
@@ -185,9 +200,14 @@ class ProxyEngine:
     def _work_lost(self, lost: WorkLost) -> None:
         self._promotions.lost(lost)
 
+    def _upstream_changed(self, changed: UpstreamChanged) -> None:
+        self._discoveries.drop_all(changed.upstream)
+        self._listeners.upstream_changed(changed.upstream)
+
     def _settings_changed(self, changed: SettingsChanged) -> None:
         self._shared.settings = changed.settings
         self._discoveries.settings_changed()
+        self._calls.results.clear()
         self._listeners.settings_changed()
 
     def _access_changed(self, changed: AccessChanged) -> None:
@@ -213,6 +233,8 @@ class ProxyEngine:
                     self._calls.promotion_due(key)
                 case Watch():
                     self._collapsing.due(key)
+                case CallerStream():
+                    self._listeners.stream_due(key)
                 case Listened():
                     self._listeners.due(key)
                 case Ending():
@@ -255,6 +277,7 @@ _HANDLERS: Final[Mapping[type, Callable[[ProxyEngine, Any], None]]] = {
     UpstreamAnswered: ProxyEngine._upstream_answered,
     UpstreamNotified: ProxyEngine._upstream_notified,
     UpstreamFailed: ProxyEngine._upstream_failed,
+    UpstreamChanged: ProxyEngine._upstream_changed,
     RandomDrawn: ProxyEngine._host_answered,
     TaskLoaded: ProxyEngine._host_answered,
     LoadFailed: ProxyEngine._host_answered,

@@ -40,6 +40,8 @@ class Trouble(Enum):
     """The proxy that ran a promoted call is gone (PRX.16)."""
     PROMOTED_INPUT = "input_after_promotion"
     """A promoted call asks for input, which it no longer can (PRX.16)."""
+    TOO_LONG = "response_too_long"
+    """The result is longer than the proxy passes on, and cannot be cut (PRX.3)."""
     COLLAPSED_CANCELLED = "task_cancelled"
     """A collapsed task was cancelled (PRX.17)."""
 
@@ -59,6 +61,7 @@ TROUBLE_TABLE: Final[Mapping[Trouble, tuple[str, bool | None]]] = {
     Trouble.STORE: ("the proxy's store did not answer; try again", True),
     Trouble.LOST: ("the proxy that ran the call is gone, and what came of it is not known", None),
     Trouble.PROMOTED_INPUT: ("the call asked for input when it had become a task of the proxy's", None),
+    Trouble.TOO_LONG: ("the result is longer than this proxy passes on", None),
     Trouble.COLLAPSED_CANCELLED: ("the task of this call was cancelled", None),
 }
 """Trouble -> its text, and whether the same request may be sent again (``None``: nothing is said of it)."""

@@ -37,6 +37,7 @@ __all__ = [
     "SnapshotKept",
     "TaskLoaded",
     "UpstreamAnswered",
+    "UpstreamChanged",
     "UpstreamFailed",
     "UpstreamNotified",
 ]
@@ -80,6 +81,13 @@ class UpstreamFailed:
 
     request: int
     sent: bool = True
+
+
+@frozen
+class UpstreamChanged:
+    """An upstream says, on the way to no request, that its tools are others now."""
+
+    upstream: str
 
 
 @frozen
@@ -139,6 +147,7 @@ ProxyInput = (
     | UpstreamAnswered
     | UpstreamNotified
     | UpstreamFailed
+    | UpstreamChanged
     | RandomDrawn
     | TaskLoaded
     | LoadFailed

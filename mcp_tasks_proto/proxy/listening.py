@@ -30,14 +30,14 @@ from mcp_tasks_proto.wire.jsonrpc import Notification, error_message, notificati
 from mcp_tasks_proto.wire.reading import is_older
 from mcp_tasks_proto.wire.schema import ListenParams, ParamsError, structure
 
-__all__ = ["Listened", "Listeners"]
+__all__ = ["CallerStream", "Listened", "Listeners"]
 
 
 @define(eq=False, kw_only=True)
 class Listened:
     """A task on a caller's stream."""
 
-    stream: _CallerStream
+    stream: CallerStream
     binding: Binding
     source: _Source | None = None
     """The upstream stream that brings news of it, once that has agreed to."""
@@ -57,10 +57,12 @@ class _Source:
     tasks: dict[str, Listened]
     """By the upstream's own ids."""
     request: int | None = None
+    open: bool = False
+    """Whether the upstream has acknowledged it."""
 
 
 @define(eq=False, kw_only=True)
-class _CallerStream:
+class CallerStream:
     """A caller's stream, from its request to its end."""
 
     exchange: Exchange
@@ -71,7 +73,11 @@ class _CallerStream:
     unanswered: int
     """Look-ups under way; the acknowledgement waits for them."""
     found: dict[str, KnownTask] = field(factory=dict)
+    begun: bool = False
+    """Whether the upstreams' streams were asked for, where other tools are to be told of."""
     acknowledged: bool = False
+    tools_changed: bool = False
+    """Whether there were other tools before it could be told."""
     tasks: dict[str, Listened] = field(factory=dict)
     """Those that have not ended, by handle."""
     sources: list[_Source] = field(factory=list)
@@ -89,7 +95,7 @@ class Listeners:
     desk: Desk
     fetching: Fetching
     promotions: Promotions
-    _streams: dict[Any, _CallerStream] = field(init=False, factory=dict)
+    _streams: dict[Any, CallerStream] = field(init=False, factory=dict)
 
     # -- beginning -----------------------------------------------------------------------------------------
 
@@ -109,7 +115,7 @@ class Listeners:
         if (full := self._full(exchange, len(handles or ()))) is not None:
             return callers.fail(exchange, limit_reached(full))
         exchange.outbox = Outbox(exchange.key)
-        stream = _CallerStream(
+        stream = CallerStream(
             exchange=exchange,
             outbox=exchange.outbox,
             tools_list_changed=wanted.tools_list_changed,
@@ -128,7 +134,7 @@ class Listeners:
                 then=partial(self._looked_up, stream, handle),
             )
         if not stream.handles:
-            self._acknowledge(stream)
+            self._begin(stream)
         return None
 
     def _full(self, exchange: Exchange, tasks: int) -> str | None:
@@ -143,35 +149,68 @@ class Listeners:
             return "streams_per_principal"
         return None
 
-    def _looked_up(self, stream: _CallerStream, handle: str, task: Lookup) -> None:
+    def _looked_up(self, stream: CallerStream, handle: str, task: Lookup) -> None:
         if isinstance(task, KnownTask):
             stream.found[handle] = task
         stream.unanswered -= 1
         if not stream.unanswered and stream.exchange.open:
-            self._acknowledge(stream)
+            self._begin(stream)
 
-    def _acknowledge(self, stream: _CallerStream) -> None:
-        """Say what was agreed to, then begin to bring news of it (SUB.1)."""
+    def _begin(self, stream: CallerStream) -> None:
+        """Open the upstreams' streams, and acknowledge the caller's (SUB.1).
+
+        News of tasks is asked for as well, so that nothing is missed meanwhile. That there are other tools is
+        told by nobody twice: this is agreed to once the upstreams' streams are open, or have had their time.
+        """
+        for handle in stream.handles:
+            if handle in stream.found:
+                binding = stream.found[handle].binding
+                stream.tasks[handle] = Listened(stream=stream, binding=binding)
+        if not stream.tools_list_changed:
+            self._acknowledge(stream)
+            self._open_sources(stream)
+            return self._ask(stream)
+        shared = self.desk.shared
+        shared.timers.set(stream, shared.now + shared.limits.listen_wait_ms)
+        self._open_sources(stream)
+        stream.begun = True
+        return self._see_whether_open(stream)
+
+    def _see_whether_open(self, stream: CallerStream) -> None:
+        waits = stream.begun and not stream.acknowledged
+        if waits and all(source.open for source in stream.sources):
+            self.stream_due(stream)
+
+    def stream_due(self, stream: CallerStream) -> None:
+        """The upstreams' streams are open, or have had their time."""
+        self.desk.shared.timers.clear(stream)
+        self._acknowledge(stream)
+        if stream.tools_changed:
+            self._put_tools_changed(stream)
+        self._ask(stream)
+
+    def _acknowledge(self, stream: CallerStream) -> None:
+        """Say what was agreed to."""
         stream.acknowledged = True
         agreed: dict[str, Any] = {}
         if stream.tools_list_changed:
             agreed["toolsListChanged"] = True
         if stream.asked_for_tasks:
-            agreed["taskIds"] = [handle for handle in stream.handles if handle in stream.found]
+            agreed["taskIds"] = list(stream.tasks)
         self._put(
             stream, ("acknowledged",), "notifications/subscriptions/acknowledged", {"notifications": agreed}
         )
+
+    def _ask(self, stream: CallerStream) -> None:
+        """Begin to bring news of tasks."""
         found, stream.found = stream.found, {}
-        for handle in agreed.get("taskIds", ()):
-            stream.tasks[handle] = Listened(stream=stream, binding=found[handle].binding)
-        self._open_sources(stream)
         for handle, listened in list(stream.tasks.items()):
             if (snapshot := found[handle].snapshot) is not None:
                 self._tell(listened, seen_of(snapshot))
             else:
                 self.due(listened)
 
-    def _open_sources(self, stream: _CallerStream) -> None:
+    def _open_sources(self, stream: CallerStream) -> None:
         """Open a stream to each upstream that pushes and is needed."""
         settings, access = self.desk.shared.settings, stream.exchange.access
         by_target: dict[Target, dict[str, Listened]] = {}
@@ -194,7 +233,7 @@ class Listeners:
         known = self.desk.shared.settings.upstream(target.upstream)
         return known is not None and known.identity == target.identity and known.listen
 
-    def _open_source(self, stream: _CallerStream, source: _Source) -> None:
+    def _open_source(self, stream: CallerStream, source: _Source) -> None:
         wanted: dict[str, Any] = {"taskIds": list(source.tasks)} if source.tasks else {}
         if stream.tools_list_changed:
             wanted["toolsListChanged"] = True
@@ -212,13 +251,14 @@ class Listeners:
 
     # -- news ------------------------------------------------------------------------------------------------
 
-    def _heard(self, stream: _CallerStream, source: _Source, notification: Notification) -> None:
+    def _heard(self, stream: CallerStream, source: _Source, notification: Notification) -> None:
         """An upstream says something on its stream."""
         params = notification.params
         match notification.method:
             case "notifications/subscriptions/acknowledged":
                 self._source_agreed(source, params)
-            case "notifications/tasks":
+                self._see_whether_open(stream)
+            case "notifications/tasks" if stream.acknowledged:
                 task_id = params.get("taskId")
                 listened = source.tasks.get(task_id) if isinstance(task_id, str) else None
                 if listened is not None and not listened.taking:
@@ -226,11 +266,11 @@ class Listeners:
                     self.fetching.take_in(listened.binding, params, partial(self._pushed, listened))
             case "notifications/tools/list_changed":
                 self.desk.discoveries.drop_all(source.target.upstream)
-                if stream.tools_list_changed:
-                    self._put_tools_changed(stream)
+                self._tools_changed(stream)
 
     def _source_agreed(self, source: _Source, params: Mapping[str, Any]) -> None:
         """Tasks that the upstream agreed to are polled less often."""
+        source.open = True
         self.desk.upstreams.keep_open(source.request)
         agreed = params.get("notifications")
         task_ids = agreed.get("taskIds") if isinstance(agreed, Mapping) else None
@@ -239,19 +279,21 @@ class Listeners:
             if listened is not None:
                 listened.source = source
 
-    def _source_ended(self, stream: _CallerStream, source: _Source, _: Answer) -> None:
+    def _source_ended(self, stream: CallerStream, source: _Source, _: Answer) -> None:
         """An upstream's stream is gone."""
         source.request = None
         self._drop_source(stream, source)
 
-    def _drop_source(self, stream: _CallerStream, source: _Source) -> None:
+    def _drop_source(self, stream: CallerStream, source: _Source) -> None:
         """Do without an upstream's stream, and what it may not have brought: its tasks are polled."""
         stream.sources.remove(source)
         self.desk.upstreams.stop(source.request)
         for listened in list(source.tasks.values()):
             if listened.source is source:
                 listened.source = None
-                self.due(listened)
+                if stream.acknowledged:
+                    self.due(listened)
+        self._see_whether_open(stream)
 
     def due(self, listened: Listened) -> None:
         """Ask how a task stands."""
@@ -315,11 +357,17 @@ class Listeners:
         listened.told, listened.updated_at = seen.view, seen.last_updated_at
         self._put(listened.stream, listened.binding.handle, "notifications/tasks", seen.view)
 
-    def _put(self, stream: _CallerStream, subject: Any, method: str, params: Mapping[str, Any]) -> None:
+    def _put(self, stream: CallerStream, subject: Any, method: str, params: Mapping[str, Any]) -> None:
         message = partial(stream.notification, method, params)
         self.desk.shared.out.extend(stream.outbox.put(subject, message))
 
-    def _put_tools_changed(self, stream: _CallerStream) -> None:
+    def _tools_changed(self, stream: CallerStream) -> None:
+        """Tell a caller who wants to know that there are other tools, now or as soon as it may be told."""
+        if stream.acknowledged and stream.tools_list_changed:
+            self._put_tools_changed(stream)
+        stream.tools_changed = True
+
+    def _put_tools_changed(self, stream: CallerStream) -> None:
         self._put(stream, ("tools",), "notifications/tools/list_changed", {})
 
     # -- the end ---------------------------------------------------------------------------------------------
@@ -341,15 +389,22 @@ class Listeners:
                 stream.sources.remove(source)
                 self.desk.upstreams.stop(source.request)
 
-    def _close(self, stream: _CallerStream) -> None:
+    def _close(self, stream: CallerStream) -> None:
         """A caller's stream is gone."""
         del self._streams[stream.exchange.key]
+        self.desk.shared.timers.clear(stream)
         for listened in list(stream.tasks.values()):
             self._forget(listened)
         for source in stream.sources:
             self.desk.upstreams.stop(source.request)
 
     # -- while it is open ------------------------------------------------------------------------------------
+
+    def upstream_changed(self, upstream: str) -> None:
+        """An upstream has other tools: whoever sees it and wants to know is told."""
+        for stream in self._streams.values():
+            if stream.exchange.access.authorization(upstream) is not None:
+                self._tools_changed(stream)
 
     def settings_changed(self) -> None:
         """Other settings are in force."""
@@ -368,7 +423,7 @@ class Listeners:
         if stream is not None:
             self._end(stream, WITHDRAWN)
 
-    def _recheck(self, stream: _CallerStream) -> None:
+    def _recheck(self, stream: CallerStream) -> None:
         """Bring no more news of what is not allowed now, and have it from where it comes from now (PRX.7)."""
         for handle, task in list(stream.found.items()):
             if self._is_denied(stream, task.binding):
@@ -380,11 +435,11 @@ class Listeners:
             authorization = stream.exchange.access.authorization(source.target.upstream)
             if authorization != source.target.authorization or not self._pushes(source.target):
                 self._drop_source(stream, source)
-        if stream.acknowledged and stream.tools_list_changed:
+        if stream.begun:
             self._open_sources(stream)
-            self._put_tools_changed(stream)
+        self._tools_changed(stream)
 
-    def _is_denied(self, stream: _CallerStream, binding: Binding) -> bool:
+    def _is_denied(self, stream: CallerStream, binding: Binding) -> bool:
         denial = check_binding(
             binding,
             principal=stream.exchange.principal,
@@ -399,7 +454,7 @@ class Listeners:
         for stream in list(self._streams.values()):
             self._end(stream, SHUTTING_DOWN)
 
-    def _end(self, stream: _CallerStream, why: ErrorObject) -> None:
+    def _end(self, stream: CallerStream, why: ErrorObject) -> None:
         """End a stream gracefully (SUB.4); one that was not acknowledged has no such end, and is told why."""
         self._close(stream)
         exchange, callers = stream.exchange, self.desk.callers

@@ -42,13 +42,18 @@ class Rounds:
 
     def open(self, exchange: Exchange) -> Round | ErrorObject:
         """Read ``requestState`` and ``inputResponses``: answers to what was asked, of kinds that this request
-        declares. Without a state nothing was asked, and nothing is taken."""
+        declares. Without a state nothing was asked: what is well formed is left out, as unexpected answers
+        are, and an upstream that needs it asks again."""
         params = exchange.request.params
-        if exchange.request.method not in INPUT_METHODS or "requestState" not in params:
+        if exchange.request.method not in INPUT_METHODS:
             return Round()
         responses = params.get("inputResponses", {})
         if not isinstance(responses, dict):
             return invalid_params("inputResponses must be an object")
+        if "requestState" not in params:
+            mistyped = next((name for name, one in responses.items() if not isinstance(one, dict)), None)
+            problem = f"inputResponses[{mistyped!r}] must be an object"
+            return Round() if mistyped is None else invalid_params(problem)
         shared = self.desk.shared
         sealed = open_state(
             shared.settings.sealer,

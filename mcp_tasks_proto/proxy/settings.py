@@ -15,7 +15,7 @@ from attrs import field, frozen, validators
 from mcp_tasks_proto.history import Retention
 from mcp_tasks_proto.proxy.patterns import matches
 from mcp_tasks_proto.request_state import Sealer
-from mcp_tasks_proto.vocabulary import MODERN_VERSION, TASKS_EXTENSION
+from mcp_tasks_proto.vocabulary import CACHEABLE_METHODS, MODERN_VERSION, TASKS_EXTENSION
 
 __all__ = [
     "DEFAULT_PROFILE",
@@ -105,12 +105,23 @@ class ProxyLimits:
     """The longest of these pauses."""
     listening_poll_ms: int = _positive(30_000)
     """Between polls of a task whose upstream pushes its news (PRX.14)."""
+    listen_wait_ms: int = _positive(1_000)
+    """For upstreams to agree to push, before a caller who asked to hear of other tools is told so."""
     poll_floor_ms: int = _positive(500)
     """Shortest poll hint that callers are given, and that the proxy itself keeps to (PRX.12)."""
     keep_ms: int = _positive(7 * 86_400_000)
     """How long a handle lives at most; what callers see as ``ttlMs`` is never more (PRX.12)."""
     collapse_ms: int = _positive(20_000)
     """How long a round of a collapsed task waits for news before its caller has to come again (PRX.17)."""
+    followed_tasks: int = _positive(1024)
+    """Tasks of one legacy upstream under one authorization whose questions are waited for; of those polled
+    longest ago what they asked is forgotten."""
+    cached_results: int = _positive(1024)
+    """Results of ordinary calls that are kept (PRX.3)."""
+    cached_bytes: int = _positive(16 * 1024 * 1024)
+    """All of them together, as JSON."""
+    cached_ms: int = _positive(3_600_000)
+    """How long one is kept, whatever its upstream says."""
     purge_interval_ms: int = _positive(60_000)
     """Between two removals of what is past its retention."""
 
@@ -130,6 +141,8 @@ class Upstream:
     """Its feature gate: whether tasks are used with it."""
     listen: bool = True
     """Whether it is asked to push; otherwise its tasks are polled (PRX.14)."""
+    http: bool = True
+    """Whether it is reached over Streamable HTTP; else on stdio. Only 2025-11-25 makes a difference there."""
 
     @name.validator
     def _check_name(self, _: Any, name: str) -> None:
@@ -223,6 +236,14 @@ class ProxySettings:
         }
     )
     """Methods that are passed on to the upstream, where there is one only."""
+    cached_methods: frozenset[str] = CACHEABLE_METHODS
+    """Methods of ordinary calls whose results are kept, where they say for how long. ``tools/call`` may be
+    among them: then a tool whose result carries ``ttlMs`` is not called again within that time (PRX.3)."""
+    response_bytes: int | None = field(
+        default=None, validator=validators.optional([validators.instance_of(int), validators.gt(0)])
+    )
+    """The longest result of an ordinary call that is passed on whole; ``None``: whatever the host reads. The
+    text of a longer one is cut, and what cannot be cut is refused (PRX.3)."""
     retention: Retention = field(factory=Retention)
     sealer: Sealer
     """Seals ``requestState``. One that encrypts, where upstreams' own states must not be read by callers."""

@@ -9,6 +9,7 @@ from typing import Any
 from attrs import define
 
 from mcp_tasks_proto.errors import ErrorObject, invalid_params, unknown_task
+from mcp_tasks_proto.proxy.advertise import Advertisements
 from mcp_tasks_proto.proxy.bindings import Purpose
 from mcp_tasks_proto.proxy.callers import Exchange
 from mcp_tasks_proto.proxy.desk import Desk, KnownTask, Lookup
@@ -29,6 +30,7 @@ class TaskRequests:
     desk: Desk
     fetching: Fetching
     promotions: Promotions
+    advertisements: Advertisements
 
     def get(self, exchange: Exchange) -> None:
         """Tell how a task stands: its end if that is kept, else what the upstream says now (PRX.13)."""
@@ -42,7 +44,7 @@ class TaskRequests:
             # An id that is no string is as unknown as any other (GET.2).
             named = isinstance(exchange.request.params.get("taskId"), str)
             error = invalid_params(str(problem)) if named else unknown_task()
-            return self.desk.callers.fail(exchange, error)
+            return self.advertisements.refuse(exchange, error)
         return self._find(exchange, Purpose.READ, partial(self._update, responses))
 
     def cancel(self, exchange: Exchange) -> None:
@@ -57,8 +59,10 @@ class TaskRequests:
                 return
             if isinstance(task, KnownTask):
                 then(exchange, task)
+            elif task is None:
+                self.advertisements.refuse(exchange, unknown_task())
             else:
-                self.desk.callers.fail(exchange, trouble(task) if task else unknown_task())
+                self.desk.callers.fail(exchange, trouble(task))
 
         self.desk.look_up(
             exchange.request.params.get("taskId"),

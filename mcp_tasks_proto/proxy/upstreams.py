@@ -6,7 +6,7 @@ transport that failed, or by its timeout.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Any, Final
 
@@ -85,6 +85,7 @@ class UpstreamRequests:
     """All requests in flight to all upstreams."""
 
     shared: Shared
+    names: Iterator[int]
     contradicted: Callable[[Target], None]
     """Called when an error shows that what was discovered no longer holds (PRX.2)."""
     _in_flight: dict[int, Sent] = field(init=False, factory=dict)
@@ -119,7 +120,7 @@ class UpstreamRequests:
         if gone or len(self._in_flight) >= self.shared.limits.upstream_requests:
             then(Answer(trouble=Trouble.UNAVAILABLE, sent=False, final=True))
             return None
-        name = self._newest = self._newest + 1
+        name = self._newest = next(self.names)
         carried = {
             **(meta or {}),
             PROTOCOL_VERSION: self.shared.settings.versions[0],

@@ -150,7 +150,7 @@ class Calls:
         call.rounds += 1
         call.answers = {}
         for key, request in call.round.requests.items():
-            if answerable(request, self.requests.settings):
+            if answerable(request, self.requests.settings.capabilities):
                 self.requests.out.append(Prompt(call=call.key, key=key, request=request))
             else:
                 call.answers[key] = CANCELLED_ANSWER

@@ -70,7 +70,7 @@ class Questions:
         cancelled, so that the task does not wait in vain.
         """
         settings, asked = self.requests.settings, {"request": request}
-        if answerable(request, settings):
+        if answerable(request, settings.capabilities):
             return LedgerEntry(KeyState.SHOWN)
         # What the call that made the task declared, another process may be able to answer.
         promised = missing_capabilities(asked, watch.reference.capabilities) is None
@@ -84,7 +84,7 @@ class Questions:
         entry = watch.reference.ledger.get(key)
         if entry is None or entry.state is not KeyState.SHOWN or entry.prompted:
             return
-        if again and not answerable(request, self.requests.settings):
+        if again and not answerable(request, self.requests.settings.capabilities):
             return  # the process that had it on show was able to do what this one is not
         entry.prompted, entry.on_show = True, request
         self.requests.out.append(Prompt(call=watch.call.key, key=key, request=request, again=again))

@@ -31,13 +31,10 @@ def is_elicitation(request: Mapping[str, Any]) -> bool:
     return bool(request.get("method") == "elicitation/create")
 
 
-def answerable(request: Mapping[str, Any], settings: RequesterSettings) -> bool:
+def answerable(request: Mapping[str, Any], capabilities: Mapping[str, Any]) -> bool:
     """Whether somebody here can be asked: it is a proper request, of a kind that is declared."""
     asked = {"request": request}
-    return (
-        check_requests(asked, from_peer=True) is None
-        and missing_capabilities(asked, settings.capabilities) is None
-    )
+    return check_requests(asked, from_peer=True) is None and missing_capabilities(asked, capabilities) is None
 
 
 def read_round(result: Mapping[str, Any], settings: RequesterSettings) -> Round:

@@ -75,6 +75,8 @@ def copied(value: Any) -> tuple[Any, int]:
 
     Raises :class:`LocalProtocolError` when it is not JSON.
     """
+    if value == {}:
+        return {}, len(b"{}")
     data = encode_checked(value)
     if data.count(b"{") + data.count(b"[") > SMALL:
         return loads(encode(value)), len(data)

@@ -276,6 +276,8 @@ def decode_header_value(raw: str) -> str | None:
 
 
 _TOKEN: Final = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_NAME: Final = pattern(r"[!#$%&'*+./^_`|~0-9A-Za-z-]+")
+"""What methods and tools are called: none of it is ever encoded."""
 _FIELD_VALUE: Final = pattern(r"[\t\x20-\x7e]*")
 _PLAIN: Final = pattern(r"(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?")
 _ENCODED: Final = pattern(r"=\?base64\?(?P<text>.*)\?=")
@@ -321,7 +323,7 @@ def _check_field(head: HttpHead, name: str, expected: str, *, decode: bool = Fal
     """Check one required header. Only some may be encoded: what others say, every intermediary must see."""
     key = name.lower()
     raw = head.headers.get(key)
-    if raw == expected and not head.repeated and _TOKEN.fullmatch(raw):
+    if raw == expected and not head.repeated and _NAME.fullmatch(raw):
         return None  # as almost always: nothing that could be encoded, malformed or there twice
     if raw is None:
         return header_mismatch(f"{name} is missing")

@@ -129,6 +129,24 @@ def test_the_driver_is_told_who_asks_what(peer: Peer) -> None:
     assert head.headers["mcp-method"] == "server/discover"
 
 
+def test_an_equal_head_is_read_once_and_any_other_anew(peer: Peer) -> None:
+    peer.driver.on_receive = lambda channel: channel.reply(REPLY, 200)
+    usual = post(message("server/discover"))
+    for data, answer in (
+        (usual, b" 200 "),
+        (usual, b" 200 "),
+        (post(message("server/discover"), ("Origin", "https://elsewhere.example")), b" 403 "),
+        (post(message("server/discover"), ("X-Name", "another")), b" 200 "),
+        (usual.replace(b" /mcp ", b" /other "), b" 404 "),
+        (usual, b" 200 "),
+    ):
+        peer.send(data)
+        assert answer in peer.deliver()[:16]
+    heads = [head for _, _, head in peer.driver.received]
+    assert [head.headers.get("x-name") for head in heads] == [None, None, "another", None]
+    assert heads[0] is heads[1]
+
+
 def test_a_reply_within_the_request_is_not_announced(peer: Peer) -> None:
     peer.driver.on_receive = lambda channel: channel.reply(REPLY, 200)
     peer.ask()

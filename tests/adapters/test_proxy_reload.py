@@ -34,9 +34,12 @@ class Way:
     closed: int = 0
     broken: bool = False
 
-    def send(self, request: SendRequest, report: Callable[[Any], None], *, once: bool) -> None:
+    def send(self, request: Any, report: Callable[[Any], None], *, once: bool) -> None:
         self.asked[request.request] = request
         self.reports[request.request] = report
+
+    def unasked(self, report: Callable[[Any], None]) -> None:
+        """Nothing is said here that belongs to no request."""
 
     def stop(self, request: int) -> None:
         del self.asked[request]

@@ -145,25 +145,32 @@ const scenarios = {
         if (way !== 'http') return null;
         const ann = await named('ann');
         const bob = await named('bob');
-        const made = [];
-        for (let number = 0; number < 3; number++) {
-            const params = { name: 'render', task: {} };
-            const { task } = await ann.request({ method: 'tools/call', params }, CreateTaskResultSchema);
-            made.push(task.taskId);
+        try {
+            const made = [];
+            for (let number = 0; number < 3; number++) {
+                const params = { name: 'render', task: {} };
+                const { task } = await ann.request({ method: 'tools/call', params }, CreateTaskResultSchema);
+                made.push(task.taskId);
+            }
+            const strangers = {
+                get: await errorOf(bob.experimental.tasks.getTask(made[0])),
+                cancel: await errorOf(bob.experimental.tasks.cancelTask(made[0])),
+            };
+            const capability = ann.getServerCapabilities().tasks.list;
+            if (capability === undefined) return { made: made.sort(), ...strangers };
+            const listed = await ann.experimental.tasks.listTasks();
+            return {
+                capability,
+                made: made.sort(),
+                ann: listed.tasks.map(({ taskId }) => taskId).sort(),
+                bob: await bob.experimental.tasks.listTasks(),
+                cursor: await errorOf(ann.experimental.tasks.listTasks('nonsense')),
+                ...strangers,
+            };
+        } finally {
+            await ann.close();
+            await bob.close();
         }
-        const listed = await ann.experimental.tasks.listTasks();
-        const found = {
-            capability: ann.getServerCapabilities().tasks.list,
-            made: made.sort(),
-            ann: listed.tasks.map(({ taskId }) => taskId).sort(),
-            bob: await bob.experimental.tasks.listTasks(),
-            get: await errorOf(bob.experimental.tasks.getTask(made[0])),
-            cancel: await errorOf(bob.experimental.tasks.cancelTask(made[0])),
-            cursor: await errorOf(ann.experimental.tasks.listTasks('nonsense')),
-        };
-        await ann.close();
-        await bob.close();
-        return found;
     },
     wrong_way: async () => {
         const ask = (params) => client.request({ method: 'tools/call', params }, CallToolResultSchema);
@@ -175,7 +182,7 @@ const scenarios = {
     tools_change: async () => {
         news.length = 0;
         await call('hire');
-        while (news.length === 0) await sleep(20);
+        for (const end = Date.now() + PATIENCE_MS; news.length === 0 && Date.now() < end; ) await sleep(20);
         await call('dismiss');
         return news[0];
     },

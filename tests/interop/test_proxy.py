@@ -23,7 +23,6 @@ OTHERWISE: Final = frozenset(
     {
         fastmcp.a_task_completes,  # it counts polls, of which there are none: the proxy pushes (PRX.14)
         sdk.results,  # a tool that is not there is the proxy's to refuse
-        sdk.protocol_errors,  # a task is unknown to a proxy, also where its upstream has none
         sdk.progress,  # of progress that waits to be sent the newest is sent
     }
 )

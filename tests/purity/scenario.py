@@ -120,6 +120,7 @@ def busy_proxy() -> ProxyHost:
     for principal in PRINCIPALS:
         wanted = {"notifications": {"taskIds": handles, "toolsListChanged": True}}
         host.request("subscriptions/listen", wanted, principal=principal)
+    host.advance(1_000)  # the upstreams have had their time to agree
     for sent in [one for one in host.in_flight.values() if one.message["method"] == "tasks/get"]:
         task_id = sent.message["params"]["taskId"]
         working = {"taskId": task_id, "status": "working", "ttlMs": None, **times}

@@ -156,9 +156,15 @@ def call(host: ProxyHost, tool: str = "render", **facts: Any) -> int:
     facts.setdefault("capabilities", FORMS)
     arguments = facts.pop("arguments", {"frames": 3})
     exchange = host.request("tools/call", {"name": tool, "arguments": arguments}, **facts)
-    if any(sent.message["method"] == "server/discover" for sent in host.in_flight.values()):
-        discover(host)
+    discover_all(host)
     return exchange
+
+
+def discover_all(host: ProxyHost) -> None:
+    """Answer the discoveries that are under way, if there are any."""
+    for sent in list(host.in_flight.values()):
+        if sent.message["method"] == "server/discover":
+            discover(host, upstream=sent.upstream)
 
 
 def handed_out(host: ProxyHost, task_id: str = UPSTREAM_TASK, **facts: Any) -> str:

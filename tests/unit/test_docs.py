@@ -52,7 +52,9 @@ def test_generated_pages_are_up_to_date(name: str) -> None:
 
 def test_the_checks_of_the_kit_are_up_to_date() -> None:
     written = KIT_PAGE.read_text(encoding="utf-8")
-    assert written == with_part(written, "checks", checks()), "run `python -m docs.generate_kit --without-runs`"
+    assert written == with_part(written, "checks", checks()), (
+        "run `python -m docs.generate_kit --without-runs`"
+    )
 
 
 def test_every_rule_has_a_test_and_every_citation_a_rule() -> None:

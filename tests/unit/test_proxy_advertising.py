@@ -200,3 +200,69 @@ def test_lim3_other_settings_have_another_bound_of_discoveries() -> None:
             if "server/discover" in [sent.message["method"] for sent in host.in_flight.values()]:
                 discover(host, upstream=upstream)
     assert methods(host).count("server/discover") == 3
+
+
+# -- where no tasks are to be had ----------------------------------------------------------------------------
+
+TASK_METHODS = ("tasks/get", "tasks/update", "tasks/cancel")
+
+
+def refusal(host: ProxyHost, method: str, **facts: Any) -> dict[str, Any]:
+    return error(host.reply_to(host.request(method, {"taskId": "A" * 43, "inputResponses": {}}, **facts)))
+
+
+@pytest.mark.parametrize("method", TASK_METHODS)
+@pytest.mark.parametrize("facts", [{}, {"tasks": False}], ids=["declared", "not declared"])
+@pytest.mark.parametrize("ttl_ms", [0, 60_000])
+def test_neg7_where_no_tasks_are_advertised_their_methods_are_unknown(
+    method: str, facts: dict[str, Any], ttl_ms: int
+) -> None:
+    """NEG.3: the method comes before what the caller declares; what was last heard counts, be it stale."""
+    host = make_proxy()
+    discovered(host, {"tasks": False, "ttl_ms": ttl_ms})
+    host.now += 120_000
+    asked = len(methods(host))
+    assert refusal(host, method, **facts)["code"] == -32601
+    assert len(methods(host)) == asked
+
+
+@pytest.mark.parametrize("method", TASK_METHODS)
+def test_neg6_get2_elsewhere_they_are_known(method: str) -> None:
+    host = make_proxy()
+    discovered(host, {})
+    assert refusal(host, method)["code"] == -32602
+    assert refusal(host, method, tasks=False)["code"] == -32021
+
+
+def test_neg7_an_update_that_makes_no_sense_is_of_an_unknown_method_first() -> None:
+    host = make_proxy()
+    params = {"taskId": "A" * 43, "inputResponses": 7}
+    assert error(host.reply_to(host.request("tasks/update", params)))["code"] == -32602
+    discovered(host, {"tasks": False})
+    assert error(host.reply_to(host.request("tasks/update", params)))["code"] == -32601
+
+
+def test_neg7_what_is_not_known_may_have_tasks() -> None:
+    """Until every upstream that the caller sees has been heard of; nor is one asked because of a guess."""
+    host = make_proxy(FIRST, SECOND)
+    assert refusal(host, "tasks/get")["code"] == -32602
+    discovered(host, {"tasks": False, "upstream": "first"}, None, None, None)
+    assert refusal(host, "tasks/get")["code"] == -32602
+    discovered(host, {"tasks": False, "upstream": "second"})
+    assert refusal(host, "tasks/get")["code"] == -32601
+    assert refusal(host, "tasks/get", access=Access(authorizations={}))["code"] == -32602
+
+
+def test_neg7_a_public_discovery_and_one_of_its_own_the_newest_counts() -> None:
+    host = make_proxy()
+    discovered(host, {"tasks": False, "scope": "public", "ttl_ms": 0})
+    assert refusal(host, "tasks/get")["code"] == -32601
+    host.now += 1
+    discovered(host, {"ttl_ms": 0})
+    assert refusal(host, "tasks/get")["code"] == -32602
+
+
+def test_neg7_promotion_makes_tasks_of_its_own() -> None:
+    host = make_proxy(promote_after_ms=1)
+    discovered(host, {"tasks": False})
+    assert refusal(host, "tasks/get")["code"] == -32602

@@ -791,3 +791,11 @@ def test_his1_a_task_is_created_once_in_the_ledger() -> None:
         True,
     )
     assert (entry.upstream, entry.tool, entry.created_at_ms) == ("renderer", "render", START)
+
+
+def test_neg10_a_method_that_the_upstream_does_not_have_is_unknown() -> None:
+    host = make_proxy()
+    exchange = host.request("prompts/list")
+    discover(host)
+    host.refuse("prompts/list", {"code": -32601, "message": "Method not found: elsewhere/list"})
+    assert error(host.reply_to(exchange)) == {"code": -32601, "message": "Method not found: prompts/list"}

@@ -505,10 +505,54 @@ def test_a_stream_for_tools_outlives_its_tasks() -> None:
         "taskIds": [UPSTREAM_TASK],
         "toolsListChanged": True,
     }
+    agree(host, UPSTREAM_TASK, toolsListChanged=True)
     host.answer("tasks/get", completed())
     assert not host.of(StopUpstream)
     host.give(ExchangeClosed(exchange))
     assert len(host.of(StopUpstream)) == 1
+
+
+CHANGED = "notifications/tools/list_changed"
+
+
+def heard(host: ProxyHost, exchange: int) -> list[str]:
+    """Return the methods of all that a caller was told."""
+    return [message["method"].rpartition("/")[2] for message in read(host, exchange)]
+
+
+def test_sub1_other_tools_are_agreed_to_once_somebody_will_tell_of_them() -> None:
+    """A caller that changes the tools as soon as its stream is acknowledged must hear of it."""
+    host = make_proxy()
+    handle = handed_out(host)
+    exchange = listen(host, handle, toolsListChanged=True)
+    host.notify("subscriptions/listen", CHANGED, {})
+    push(host, task(lastUpdatedAt=LATER))
+    assert heard(host, exchange) == []
+    agree(host, UPSTREAM_TASK, toolsListChanged=True)
+    agree(host, UPSTREAM_TASK, toolsListChanged=True)
+    host.answer("tasks/get", task())
+    assert heard(host, exchange) == ["acknowledged", "list_changed", "tasks"]
+    host.notify("subscriptions/listen", CHANGED, {})
+    assert heard(host, exchange)[-1] == "list_changed"
+
+
+@pytest.mark.parametrize("how", ["refuses", "is slow", "is agreed with, and then gone"])
+def test_sub1_an_upstream_that_does_not_push_holds_nobody_up_for_long(how: str) -> None:
+    host = make_proxy(Upstream(name="first"), Upstream(name="second"))
+    handle = handed_out(host, tool="first__render")
+    exchange = listen(host, handle, toolsListChanged=True)
+    if how == "refuses":
+        host.refuse("subscriptions/listen", {"code": -32601, "message": "no"}, upstream="first")
+    elif how == "is agreed with, and then gone":
+        agree(host, UPSTREAM_TASK)
+        host.fail("subscriptions/listen", upstream="first")
+    assert heard(host, exchange) == []
+    if how == "is slow":
+        host.advance(1000)
+    else:
+        agree(host)
+    host.answer("tasks/get", task())
+    assert heard(host, exchange) == ["acknowledged", "tasks"]
 
 
 # -- the end -----------------------------------------------------------------------------------------------
@@ -562,6 +606,7 @@ def test_sub4_a_stream_that_was_not_acknowledged_fails() -> None:
 def test_prx7_other_settings_take_tasks_off_a_stream() -> None:
     host, handle, exchange = pushed_to()
     tools = listen(host, toolsListChanged=True)
+    host.advance(1000)
     unacknowledged = handed_out(host, "up-2")
     host.held = True
     listen(host, unacknowledged, toolsListChanged=True, principal="bob")

@@ -406,3 +406,23 @@ def test_prx17_without_the_policy_the_task_is_for_get_only() -> None:
     exchange = call(host, tasks=False)
     host.refuse("tools/call", NEEDS_TASKS)
     assert error(host.reply_to(exchange))["code"] == -32021
+
+
+@pytest.mark.parametrize("answers", [7, {"a": 7}])
+def test_inp4_answers_without_a_state_have_to_be_answers(answers: Any) -> None:
+    host = make_proxy()
+    call(host)
+    params = {"name": "render", "inputResponses": answers}
+    assert error(host.reply_to(host.request("tools/call", params)))["code"] == -32602
+    assert methods(host).count("tools/call") == 1
+
+
+def test_inp4_answers_to_nothing_are_left_out_and_the_upstream_asks_again() -> None:
+    """Core, "MRTR": unexpected answers are ignored, and what is missing is asked for once more."""
+    host = make_proxy()
+    params = {"name": "render", "inputResponses": {"a": ACCEPTED}}
+    exchange = host.request("tools/call", params, capabilities=FORMS)
+    discover(host)
+    assert "inputResponses" not in sent_up(host, "tools/call")[0]
+    host.answer("tools/call", ASKS)
+    assert result(host.reply_to(exchange))["inputRequests"] == {"a": form()}

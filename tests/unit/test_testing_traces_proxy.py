@@ -134,3 +134,81 @@ def test_a_task_that_the_caller_did_not_get_is_dropped() -> None:
         "> drop H1",
         "> up 4 renderer tasks/cancel to up-7 declaring tasks on the task path",
     ]
+
+
+# -- both eras, and the ledger -------------------------------------------------------------------------------
+
+OLD = """A trace
+
+    proxy    before old render legacy
+"""
+
+
+def told_of_old(*lines: str, head: str = OLD) -> list[str]:
+    text = head + "".join(f"    {line}\n" for line in lines)
+    return [line.strip() for line in play(text).splitlines() if line.lstrip().startswith(">")]
+
+
+def test_a_legacy_upstream_describes_itself_and_is_asked_in_its_own_words() -> None:
+    lines = told_of_old("+0    caller   1 tools/call render", "      upstream 8 breaks")
+    assert lines[0] == '> legacy 8 old tools/call {"name": "render", "task": {}}'
+    assert '"outcome_unknown"' in lines[1]
+    plain = OLD.replace("render legacy", "render without tasks legacy")
+    assert told_of_old("+0 caller 1 tools/call render", head=plain) == [
+        '> legacy 8 old tools/call {"name": "render"}'
+    ]
+
+
+def test_in_both_eras_a_modern_upstream_is_as_ever() -> None:
+    head = HEAD + "    proxy    speaks 2025-11-25\n"
+    lines = told_of_old(
+        "+0    caller   1 tools/call render",
+        "      upstream 3 makes up-7 working",
+        "      caller   2 subscriptions/listen H1",
+        "      upstream 4 agrees up-7",
+        "      upstream 4 pushes up-7 working changed +5",
+        "      caller   2 leaves",
+        head=head,
+    )
+    assert "> stop 4" in lines
+
+
+def test_a_legacy_upstream_that_is_answered_takes_note() -> None:
+    text = (
+        '{"task": {"taskId": "old-7", "status": "working", "createdAt": "2023-11-14T22:13:20.000Z", '
+        '"lastUpdatedAt": "2023-11-14T22:13:20.000Z", "ttl": null}}'
+    )
+    lines = told_of_old(
+        "+0    caller   1 tools/call render",
+        f"      upstream 8 returns {text}",
+        "      caller   2 tasks/cancel H1",
+        "      upstream 10 returns {}",
+        "      caller   3 tools/call render declaring nothing",
+        "      caller   3 leaves",
+    )
+    assert lines[-2] == "> stop 12"
+    assert "notifications/cancelled" in lines[-1]
+
+
+LEDGER = HEAD + "    proxy    project film\n" + "".join(f"    {line}\n" for line in MADE)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("viewer bob dances", "never dances"),
+        ("viewer bob sees H9", "no H9"),
+        ("viewer bob lists everything", "everything"),
+        ("viewer", "a line of the script"),
+    ],
+)
+def test_a_viewer_who_makes_no_sense(line: str, problem: str) -> None:
+    with pytest.raises(TraceError, match=problem):
+        play(LEDGER + f"    {line}\n")
+
+
+def test_a_viewer_sees_what_the_ledger_shows() -> None:
+    lines = ("viewer gil directly in film sees H1", "viewer bob in team film opens H1")
+    played = play(LEDGER + "".join(f"    {line}\n" for line in lines))
+    assert "read: yes, a direct member of the project" in played
+    assert '+0 created {"status": "working"}' in played

@@ -10,12 +10,13 @@ from typing import Unpack
 from mcp_tasks_adapters.asyncio_h11.client import AsyncioClientLoop
 from mcp_tasks_adapters.asyncio_h11.loop import opened
 from mcp_tasks_adapters.asyncio_h11.server import serve_endpoint
+from mcp_tasks_adapters.asyncio_h11.stdio import serve_lines
 from mcp_tasks_adapters.clock import SteadyClock
 from mcp_tasks_adapters.proxy import MemoryProxyStore, Proxy, ProxyStore
 from mcp_tasks_adapters.proxy.driver import ProxyDriver, Reconfigure
 from mcp_tasks_adapters.proxy.serving import ProxyOptions, running_proxy, served_at
 
-__all__ = ["open_proxy", "serve_proxy"]
+__all__ = ["open_proxy", "serve_proxy", "serve_proxy_stdio"]
 
 
 async def serve_proxy(proxy: Proxy, **options: Unpack[ProxyOptions]) -> None:
@@ -29,6 +30,18 @@ async def serve_proxy(proxy: Proxy, **options: Unpack[ProxyOptions]) -> None:
     await serve_endpoint(
         open_proxy(proxy, options.get("store"), options.get("running")), **served_at(proxy, options)
     )
+
+
+async def serve_proxy_stdio(
+    proxy: Proxy,
+    *,
+    store: ProxyStore | None = None,
+    files: tuple[int, int] | None = None,
+    on_end: Callable[[], object] = lambda: None,
+) -> None:
+    """Run a proxy for one caller on stdin and stdout, until it closes stdin, or until cancelled; everything
+    else is as with :func:`~mcp_tasks_adapters.asyncio_h11.serve_stdio`."""
+    await serve_lines(open_proxy(proxy, store), proxy.limits, files=files, on_end=on_end)
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ A driver feeds inputs to the engine and carries out the effects. It does no I/O 
 module gives it a :class:`Loop` to start coroutines on and one :class:`Channel` for each exchange.
 """
 
-from mcp_tasks_adapters.driver.driver import LAST_WORDS_SECONDS, Driver
+from mcp_tasks_adapters.driver.driver import LAST_WORDS_SECONDS, Driver, session_for
 from mcp_tasks_adapters.driver.interfaces import Channel, Job, Loop, RequestFacts, Service, SessionService
 from mcp_tasks_adapters.storing import Event, Store, StoreEffect
 
@@ -20,4 +20,5 @@ __all__ = [
     "SessionService",
     "Store",
     "StoreEffect",
+    "session_for",
 ]

@@ -68,7 +68,7 @@ from mcp_tasks_proto.legacy.server import DualEraServer, LegacyPolicy
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.wire.jsonrpc import Notification, Response, error_message, parse_message
 
-__all__ = ["LAST_WORDS_SECONDS", "Driver"]
+__all__ = ["LAST_WORDS_SECONDS", "Driver", "session_for"]
 
 LAST_WORDS_SECONDS: Final = 0.5
 """How long the answers of :meth:`Driver.stop_calls` may take to leave."""
@@ -161,7 +161,7 @@ class Driver:
             message=message,
             connection=connection,
             http=http,
-            new_session=_session_for(message) if http is not None and self._dual_era else None,
+            new_session=session_for(message) if http is not None and self._dual_era else None,
         )
         self._let_in(received, facts)
         return exchange
@@ -343,7 +343,7 @@ def _make_engine(server: Server, node: str | None) -> ServerEngine | DualEraServ
     return DualEraServer(settings=settings, tools=tools, node=node, policy=LegacyPolicy(server.legacy))
 
 
-def _session_for(message: Any) -> str | None:
+def session_for(message: Any) -> str | None:
     """Return an id that nobody can guess, should the message open a session (LEG.2)."""
     opens = isinstance(message, dict) and message.get("method") == "initialize"
     return secrets.token_urlsafe(24) if opens else None

@@ -118,6 +118,9 @@ class Service(Protocol):
     def closed(self, exchange: int) -> None:
         """The peer of this exchange is gone."""
 
+    def connection_closed(self, connection: Hashable) -> None:
+        """A shared channel has ended."""
+
     def ready(self, exchange: int) -> None:
         """What was sent on this exchange's stream has been written."""
 
@@ -130,7 +133,7 @@ class Service(Protocol):
 
 @runtime_checkable
 class SessionService(Service, Protocol):
-    """A service with sessions, as only a server may have them: they have requests without a message."""
+    """A service with sessions: they have requests without a message."""
 
     def receive_head(self, channel: Channel, *, facts: RequestFacts | None, http: HttpHead) -> int:
         """Take in a GET or DELETE; return the exchange it opened."""

@@ -156,6 +156,7 @@ class _Reader:
         policies["tasks"] = table.flag("tasks", default=True)
         policies["promote_after_ms"] = table.number("promote_after_ms")
         policies["collapse"] = table.flag("collapse", default=False)
+        policies["bridging"] = table.flag("bridging", default=False)
         kinds = table.choices("input", [kind.value for kind in InputKind], "kind of input")
         if kinds is not None:
             policies["input_kinds"] = frozenset(InputKind(kind) for kind in kinds)

@@ -14,26 +14,38 @@ from itertools import count
 from secrets import token_bytes
 from typing import Any, Protocol
 
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 
 from mcp_tasks_adapters.admission import Admission, Arrival
-from mcp_tasks_adapters.client.loop import ClientLoop
+from mcp_tasks_adapters.client.loop import ClientLoop, Unasked
 from mcp_tasks_adapters.dashboard import Dashboard
-from mcp_tasks_adapters.driver import Channel, Event, RequestFacts
+from mcp_tasks_adapters.driver import Channel, Event, RequestFacts, session_for
 from mcp_tasks_adapters.feeding import Feeder
 from mcp_tasks_adapters.proxy.callers import Caller
 from mcp_tasks_adapters.proxy.proxy import Proxy
 from mcp_tasks_adapters.proxy.storing import ProxyStore, ProxyStoreEffect, ProxyStoreFact, failed
 from mcp_tasks_adapters.toolkit.outcomes import describe
-from mcp_tasks_proto.effects import Reply, Send
+from mcp_tasks_proto.effects import OpenStream, Reply, Send, StopCall
 from mcp_tasks_proto.errors import ErrorObject, internal_error
 from mcp_tasks_proto.inputs import (
+    ConnectionClosed,
     ExchangeClosed,
     HttpHead,
     MessageReceived,
+    SessionEnded,
     ShutdownStarted,
     StreamReady,
+    StreamRequested,
     TimePassed,
+)
+from mcp_tasks_proto.legacy.messages import SendLegacy
+from mcp_tasks_proto.legacy.proxy import (
+    DualEraProxy,
+    DualEraProxyInput,
+    SendLegacyUpstream,
+    UpstreamFact,
+    UpstreamSaid,
+    UpstreamsClosing,
 )
 from mcp_tasks_proto.proxy import (
     RANDOM_BYTES,
@@ -44,8 +56,6 @@ from mcp_tasks_proto.proxy import (
     LoadTask,
     MessageAdmitted,
     Note,
-    ProxyEngine,
-    ProxyInput,
     Purge,
     RandomDrawn,
     SaveBinding,
@@ -53,12 +63,9 @@ from mcp_tasks_proto.proxy import (
     SendUpstream,
     SettingsChanged,
     StopUpstream,
-    UpstreamAnswered,
-    UpstreamFailed,
-    UpstreamNotified,
 )
 from mcp_tasks_proto.proxy.callers import SHUTTING_DOWN
-from mcp_tasks_proto.requester import NotificationReceived, RequestFailed, ResponseReceived, SendRequest
+from mcp_tasks_proto.requester import RequestFailed, ResponseReceived, SendRequest
 from mcp_tasks_proto.wire.jsonrpc import Request, error_message, parse_message
 
 __all__ = ["ProxyDriver", "Reconfigure", "UpstreamTransport", "Ways"]
@@ -72,7 +79,7 @@ _log = logging.getLogger("mcp_tasks_adapters")
 class UpstreamTransport(Protocol):
     """The way to an upstream, under one authorization."""
 
-    def send(self, request: SendRequest, report: Callable[[Any], None], *, once: bool) -> None:
+    def send(self, request: SendRequest | SendLegacy, report: Callable[[Any], None], *, once: bool) -> None:
         """Send a request; report what comes on its stream, and then how it was answered, or failed.
 
         ``once``: whether it is never sent a second time. Never waits.
@@ -80,6 +87,9 @@ class UpstreamTransport(Protocol):
 
     def stop(self, request: int) -> object:
         """End a request, and report no more of it."""
+
+    def unasked(self, report: Callable[[Unasked], None]) -> None:
+        """Report from now on what the server says that belongs to no request, and that it has ended."""
 
 
 class Ways(Protocol):
@@ -105,14 +115,14 @@ class _Owed:
     """An exchange whose reply is owed."""
 
     channel: Channel
-    received: MessageReceived
+    received: Arrival
     facts: RequestFacts | None
     """Who asks, for as long as the reply is owed: it may be looked at again."""
 
     @property
     def message(self) -> Any:
-        """The parsed JSON."""
-        return self.received.message
+        """The parsed JSON; ``None``: it came without."""
+        return self.received.message if isinstance(self.received, MessageReceived) else None
 
 
 @define(eq=False, kw_only=True)
@@ -148,7 +158,10 @@ class ProxyDriver:
         actions: dict[type, Callable[[Any], None]] = {
             Reply: self._reply,
             Send: self._send,
+            OpenStream: self._open_stream,
+            StopCall: self._stop_call,
             SendUpstream: self._send_upstream,
+            SendLegacyUpstream: self._send_legacy,
             StopUpstream: self._stop_upstream,
             DrawRandom: self._draw_random,
             LoadTask: self._ask_store,
@@ -158,8 +171,12 @@ class ProxyDriver:
             Note: self._tell_store,
             Purge: self._tell_store,
         }
-        engine = ProxyEngine(settings=proxy.settings, codec=proxy.codec, node=store.node)
-        self._feeder: Feeder[ProxyInput] = Feeder(engine, loop, actions=actions, not_taken=self._contain)
+        engine = DualEraProxy(
+            settings=proxy.settings, codec=proxy.codec, node=store.node, limits=proxy.limits
+        )
+        self._feeder: Feeder[DualEraProxyInput] = Feeder(
+            engine, loop, actions=actions, not_taken=self._contain
+        )
         # Nothing is due yet, but the engine wants to look for what is past its time.
         self.feed(TimePassed())
 
@@ -186,7 +203,22 @@ class ProxyDriver:
     ) -> int:
         """Take in a parsed JSON value; return the exchange it opened. The reply may come before that."""
         exchange = next(self._exchanges)
-        received = MessageReceived(exchange=exchange, message=message, connection=connection, http=http)
+        received = MessageReceived(
+            exchange=exchange,
+            message=message,
+            connection=connection,
+            http=http,
+            new_session=None if http is None else session_for(message),
+        )
+        self._owed[exchange] = _Owed(channel, received, facts)
+        self._let_in(received, facts)
+        return exchange
+
+    def receive_head(self, channel: Channel, *, facts: RequestFacts | None, http: HttpHead) -> int:
+        """Take in a request without a message, GET or DELETE (LEG.2); return the exchange it opened."""
+        exchange = next(self._exchanges)
+        arrival = StreamRequested if http.method == "GET" else SessionEnded
+        received = arrival(exchange=exchange, http=http)
         self._owed[exchange] = _Owed(channel, received, facts)
         self._let_in(received, facts)
         return exchange
@@ -199,7 +231,11 @@ class ProxyDriver:
         self.feed(admitted)
         return exchange
 
-    def _let_in(self, received: MessageReceived, facts: RequestFacts | None) -> None:
+    def connection_closed(self, connection: Hashable) -> None:
+        """A shared channel has ended; every exchange on it was closed before, or answered."""
+        self.feed(ConnectionClosed(connection))
+
+    def _let_in(self, received: Arrival, facts: RequestFacts | None) -> None:
         if self.asks_who_calls:
             self._admission.ask(received, facts)
         else:
@@ -262,11 +298,16 @@ class ProxyDriver:
                 self.feed(ExchangeClosed(exchange))
 
     async def settled(self) -> None:
-        """Return once the store owes no answer, and cancellations have reached their upstreams.
+        """Return once the store owes no answer, and what ends tasks and sessions has reached the upstreams.
 
         For the end; how long that may take is for the caller to bound.
         """
-        while self._unanswered or any(method == "tasks/cancel" for _, method in self._in_flight.values()):
+        await self._landed_all("tasks/cancel", "notifications/cancelled")
+        self.feed(UpstreamsClosing())
+        await self._landed_all("DELETE")
+
+    async def _landed_all(self, *methods: str) -> None:
+        while self._unanswered or any(method in methods for _, method in self._in_flight.values()):
             self._landed = self._loop.event()
             await self._landed.wait()
 
@@ -283,9 +324,9 @@ class ProxyDriver:
         """Hand a fact to the engine, now or when it is done with those before, and do what it says."""
         self._feeder.feed(fact)
 
-    def _contain(self, fact: ProxyInput) -> None:
+    def _contain(self, fact: DualEraProxyInput) -> None:
         """The engine did not take ``fact``, which is an error of this package: nobody shall wait in vain."""
-        if isinstance(fact, MessageReceived):
+        if isinstance(fact, MessageReceived | StreamRequested | SessionEnded):
             unhandled = internal_error("the request could not be handled")
             self._refuse(fact, unhandled, unhandled.http_status)
             self.feed(ExchangeClosed(fact.exchange))
@@ -295,12 +336,24 @@ class ProxyDriver:
     def _reply(self, reply: Reply) -> None:
         owed = self._owed.pop(reply.exchange, None)
         if owed is not None:
-            owed.channel.reply(reply.message, reply.http_status)
+            headers = () if reply.session is None else (("mcp-session-id", reply.session),)
+            owed.channel.reply(reply.message, reply.http_status, headers, reply.event_id)
 
     def _send(self, send: Send) -> None:
         owed = self._owed.get(send.exchange)
         if owed is not None:
-            owed.channel.send(send.message)
+            owed.channel.send(send.message, send.event_id)
+
+    def _open_stream(self, opening: OpenStream) -> None:
+        owed = self._owed.get(opening.exchange)
+        if owed is not None:
+            owed.channel.open()
+
+    def _stop_call(self, stop: StopCall) -> None:
+        """A request was cancelled on a channel that goes on: it is over without a word."""
+        owed = self._owed.pop(stop.exchange, None)
+        if owed is not None:
+            owed.channel.reply(None, 202)
 
     def _refuse(
         self,
@@ -319,9 +372,13 @@ class ProxyDriver:
     # -- to who is authenticated anew ----------------------------------------------------------------------
 
     def _known_again(self, admitted: Any) -> None:
-        self.feed(
-            AccessChanged(exchange=admitted.exchange, principal=admitted.principal, access=admitted.access)
-        )
+        """What came without a message says nothing of rights; the session's own requests do."""
+        if isinstance(admitted, MessageAdmitted):
+            self.feed(
+                AccessChanged(
+                    exchange=admitted.exchange, principal=admitted.principal, access=admitted.access
+                )
+            )
 
     def _not_known(
         self, received: Arrival, error: ErrorObject, http_status: int, headers: Sequence[tuple[str, str]] = ()
@@ -335,7 +392,7 @@ class ProxyDriver:
         transport = self._ways.find(send.upstream, send.authorization, send.streams)
         if transport is None:  # the configuration names an authorization that the upstream does not have
             _log.error("there is no authorization of that name for an upstream")
-            self.feed(UpstreamFailed(name, sent=False))
+            self.feed(RequestFailed(name, "there is no such authorization", sent=False))
             return
         self._in_flight[name] = transport, send.message["method"]
         request = SendRequest(
@@ -349,19 +406,28 @@ class ProxyDriver:
             found[0].stop(stop.request)
             self._note_landing()
 
-    def _heard(self, fact: Any) -> None:
-        match fact:
-            case NotificationReceived(request=request, message=message):
-                self.feed(UpstreamNotified(request, message))
-            case ResponseReceived(request=request, message=message, http=http):
-                self._in_flight.pop(request, None)
-                status = None if http is None else http.status
-                self.feed(UpstreamAnswered(request=request, message=message, http_status=status))
-                self._note_landing()
-            case RequestFailed(request=request, sent=sent):
-                self._in_flight.pop(request, None)
-                self.feed(UpstreamFailed(request, sent=sent))
-                self._note_landing()
+    def _send_legacy(self, effect: SendLegacyUpstream) -> None:
+        send = effect.send
+        transport = self._ways.find(effect.upstream, effect.authorization, effect.streams)
+        if transport is None:  # the configuration is another one by now
+            self.feed(RequestFailed(send.request, "there is no such upstream any more", sent=False))
+            return
+        message = send.message or {}
+        if message.get("method") == "initialize":
+            transport.unasked(partial(self._said, effect.upstream, effect.authorization))
+        self._in_flight[send.request] = transport, message.get("method") or send.verb
+        transport.send(send, self._heard, once=False)
+
+    def _said(self, upstream: str, authorization: str, fact: Unasked) -> None:
+        self.feed(UpstreamSaid(upstream=upstream, authorization=authorization, fact=fact))
+
+    def _heard(self, fact: UpstreamFact) -> None:
+        last = isinstance(fact, ResponseReceived | RequestFailed)
+        if last:
+            self._in_flight.pop(fact.request, None)
+        self.feed(fact)
+        if last:
+            self._note_landing()
 
     # -- to the store, and to the source of randomness -----------------------------------------------------
 
@@ -417,12 +483,14 @@ def _named(received: Arrival, caller: Any, _: Any) -> Arrival:
     """Return a message with its caller. Raises ``TypeError`` where there is none."""
     if not isinstance(caller, Caller):
         raise TypeError("authenticate= returns a Caller")
-    assert isinstance(received, MessageReceived)  # requests without a message are refused before
+    if not isinstance(received, MessageReceived):
+        return evolve(received, principal=caller.principal)
     return MessageAdmitted(
         exchange=received.exchange,
         message=received.message,
         connection=received.connection,
         http=received.http,
+        new_session=received.new_session,
         principal=caller.principal,
         access=caller.access,
     )

@@ -99,6 +99,7 @@ class StdioUpstream:
             identity=_digest(f"stdio {shlex.join(self.command)}"),
             tasks=self.tasks,
             listen=self.listen,
+            http=False,
         )
 
 
@@ -114,11 +115,14 @@ class Policies(TypedDict, total=False):
     profiles: Mapping[str, ToolProfile]
     access: Access
     tasks: bool
+    bridging: bool
     promote_after_ms: int | None
     collapse: bool
     input_kinds: frozenset[InputKind]
     extensions: frozenset[str]
     methods: frozenset[str]
+    cached_methods: frozenset[str]
+    response_bytes: int | None
     retention: Retention
     discovery_ttl_ms: int
     page_size: int

@@ -62,7 +62,7 @@ def served_at(proxy: Proxy, options: ProxyOptions) -> _Place:
         options.get("path", "/mcp"),
         options.get("allowed_hosts", ()),
         options.get("allowed_origins", ()),
-        sessions=False,
+        sessions=True,
         bound=host,
     )
     return {

@@ -2,7 +2,7 @@
 
 from mcp_tasks_adapters.trio_h11.client import connect, connect_stdio
 from mcp_tasks_adapters.trio_h11.loop import open_driver
-from mcp_tasks_adapters.trio_h11.proxy import open_proxy, serve_proxy
+from mcp_tasks_adapters.trio_h11.proxy import open_proxy, serve_proxy, serve_proxy_stdio
 from mcp_tasks_adapters.trio_h11.server import HttpServer, serve_http
 from mcp_tasks_adapters.trio_h11.stdio import serve_stdio
 
@@ -14,5 +14,6 @@ __all__ = [
     "open_proxy",
     "serve_http",
     "serve_proxy",
+    "serve_proxy_stdio",
     "serve_stdio",
 ]

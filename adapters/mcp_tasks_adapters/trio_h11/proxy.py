@@ -15,8 +15,9 @@ from mcp_tasks_adapters.proxy.serving import ProxyOptions, running_proxy, served
 from mcp_tasks_adapters.trio_h11.client import TrioClientLoop
 from mcp_tasks_adapters.trio_h11.loop import opened
 from mcp_tasks_adapters.trio_h11.server import serve_endpoint
+from mcp_tasks_adapters.trio_h11.stdio import serve_lines
 
-__all__ = ["open_proxy", "serve_proxy"]
+__all__ = ["open_proxy", "serve_proxy", "serve_proxy_stdio"]
 
 
 async def serve_proxy(
@@ -34,6 +35,18 @@ async def serve_proxy(
     """
     opening = open_proxy(proxy, options.get("store"), options.get("running"))
     await serve_endpoint(opening, **served_at(proxy, options), task_status=task_status)
+
+
+async def serve_proxy_stdio(
+    proxy: Proxy,
+    *,
+    store: ProxyStore | None = None,
+    files: tuple[int, int] | None = None,
+    on_end: Callable[[], object] = lambda: None,
+) -> None:
+    """Run a proxy for one caller on stdin and stdout, until it closes stdin, or until cancelled; everything
+    else is as with :func:`~mcp_tasks_adapters.trio_h11.serve_stdio`."""
+    await serve_lines(open_proxy(proxy, store), proxy.limits, files=files, on_end=on_end)
 
 
 @asynccontextmanager

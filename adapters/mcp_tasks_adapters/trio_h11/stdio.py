@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 import trio
 
-from mcp_tasks_adapters.driver import LAST_WORDS_SECONDS, Store
+from mcp_tasks_adapters.driver import LAST_WORDS_SECONDS, Service, Store
 from mcp_tasks_adapters.stdio import StdioPump, claimed_stdio
 from mcp_tasks_adapters.toolkit import Server
 from mcp_tasks_adapters.trio_h11.loop import open_driver, told_when_cancelled
+from mcp_tasks_proto.limits import Limits
 
-__all__ = ["serve_stdio"]
+__all__ = ["serve_lines", "serve_stdio"]
 
 
 async def serve_stdio(
@@ -29,12 +30,23 @@ async def serve_stdio(
     stdin and stdout, which are kept clear of everything else, printing included. ``on_end`` is called when
     it begins to end.
     """
+    await serve_lines(open_driver(server, store), server.limits, files=files, on_end=on_end)
+
+
+async def serve_lines(
+    opening: AbstractAsyncContextManager[Service],
+    limits: Limits,
+    *,
+    files: tuple[int, int] | None,
+    on_end: Callable[[], object],
+) -> None:
+    """Serve one client what ``opening`` opens, as :func:`serve_stdio` serves a server."""
     with claimed_stdio() if files is None else nullcontext(files) as (stdin, stdout):
-        async with told_when_cancelled() as ending, open_driver(server, store) as driver:
+        async with told_when_cancelled() as ending, opening as driver:
             settled = trio.Event()
             with StdioPump(
                 driver,
-                server.limits,
+                limits,
                 stdin=stdin,
                 stdout=stdout,
                 run_on_loop=trio.lowlevel.current_trio_token().run_sync_soon,
@@ -45,7 +57,7 @@ async def serve_stdio(
                 on_end()
                 driver.shutdown()
                 pump.end_input()
-                with trio.move_on_after(server.limits.shutdown_grace_ms / 1000):
+                with trio.move_on_after(limits.shutdown_grace_ms / 1000):
                     await settled.wait()
                 driver.stop_calls()
                 with trio.move_on_after(LAST_WORDS_SECONDS):

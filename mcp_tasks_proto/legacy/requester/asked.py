@@ -84,9 +84,11 @@ class Reception:
     def _refusal(self, question: Mapping[str, Any], owner: Owner | None) -> ErrorObject | None:
         """Say why a question is not put to anybody."""
         settings = self.channel.settings
-        if kind_of(question) not in settings.capabilities:
+        own = None if owner is None else owner.capabilities
+        declared = settings.capabilities if own is None else own
+        if kind_of(question) not in declared:
             return method_not_found(str(question["method"]))
-        if not answerable(question, settings):
+        if not answerable(question, declared):
             return invalid_params("the request is not as it should be, or of a mode that was not declared")
         if owner is not None and owner.open_questions >= settings.limits.ledger_keys:
             return limit_reached("ledger_keys")

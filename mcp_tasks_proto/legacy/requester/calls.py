@@ -8,25 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from attrs import define, field
 
-from mcp_tasks_proto.errors import invalid_params
+from mcp_tasks_proto.errors import invalid_params, limit_reached
 from mcp_tasks_proto.input_requests import unique_key
 from mcp_tasks_proto.legacy.requester.channel import Answer, Channel
 from mcp_tasks_proto.legacy.requester.questions import EMPTY_ANSWERS, Question, kind_of
 from mcp_tasks_proto.requester.effects import WithdrawPrompt
-from mcp_tasks_proto.requester.engine import RequesterEngine
 from mcp_tasks_proto.requester.inputs import AnswerGiven, RequestFailed
 
-__all__ = ["PlainCall", "PlainCalls"]
+__all__ = ["Calling", "PlainCall", "PlainCalls"]
 
 STATE: Final = "2025-11-25:"
 """Begins the ``requestState`` of a round that was made here."""
 
 Read = Callable[[int, Answer], None]
 """Takes the server's last word on a call to a request of the engine's."""
+
+
+class Calling(Protocol):
+    """Whoever calls the server: a requester engine, or what stands for one."""
+
+    def call_of(self, request: int) -> Hashable | None:
+        """Return the call that a request in flight carries, if it carries one."""
+
+    def shows(self, call: Hashable, key: str) -> bool:
+        """Whether this prompt of a call waits for its answer."""
 
 
 @define(eq=False, kw_only=True)
@@ -37,9 +46,12 @@ class PlainCall:
     """The engine's name for the call."""
     inner: int | None
     """The engine's request that waits; ``None``: a round is open."""
+    began_ms: int
     outer: int = 0
     """The request that the server has."""
     read: Read
+    capabilities: Mapping[str, Any]
+    """What its caller declares."""
     waiting: list[Question] = field(factory=list)
     """Questions for the next round."""
     round: dict[str, Question] = field(factory=dict)
@@ -48,6 +60,11 @@ class PlainCall:
     """Every key so far."""
     last_word: Answer | None = None
     """The server's, where it came while a round was open."""
+
+    @property
+    def state(self) -> str:
+        """What names the call in ``requestState``; no call of another process, before or after, has it."""
+        return f"{STATE}{self.outer}.{self.began_ms}"
 
     @property
     def open_questions(self) -> int:
@@ -60,23 +77,45 @@ class PlainCalls:
     """All of them that are under way, by the name of the server's request."""
 
     channel: Channel
-    engine: RequesterEngine
+    engine: Calling
+    patience_ms: int | None = None
+    """How long an open round waits for its caller to come again; ``None``: the engine says when to stop."""
+    guesses: bool = True
+    """Whether a question whose call nobody can tell may be put to the one that has waited longest. It must
+    not where calls are those of different callers."""
     _calls: dict[int, PlainCall] = field(init=False, factory=dict)
 
     def __len__(self) -> int:
         """How many there are."""
         return len(self._calls)
 
-    def begin(self, inner: int, method: str, params: Mapping[str, Any], read: Read) -> None:
-        """Send what begins a call."""
-        call = PlainCall(key=self.engine.call_of(inner), inner=inner, read=read)
+    def begin(
+        self,
+        inner: int,
+        method: str,
+        params: Mapping[str, Any],
+        read: Read,
+        capabilities: Mapping[str, Any],
+    ) -> None:
+        """Send what begins a call, if there may be another."""
+        if len(self._calls) >= self.channel.settings.limits.calls:
+            self.channel.refuse(inner, limit_reached("calls"))
+            return
+        call = PlainCall(
+            key=self.engine.call_of(inner),
+            inner=inner,
+            began_ms=self.channel.now,
+            read=read,
+            capabilities=capabilities,
+        )
         call.outer = self.channel.ask(inner, method, params, partial(self._answered, call))
         self._calls[call.outer] = call
 
     def owner(self, request: int) -> PlainCall | None:
         """Return the call on whose stream something came, or the oldest one, where that is not known."""
-        waiting = (call for call in self._calls.values() if self.channel.has(call.outer))
-        return self._calls.get(request) or next(waiting, None)
+        waiting = [call for call in self._calls.values() if self.channel.has(call.outer)]
+        certain = self.guesses or len(waiting) == 1
+        return self._calls.get(request) or (waiting[0] if waiting and certain else None)
 
     # -- rounds ------------------------------------------------------------------------------------------
 
@@ -97,11 +136,13 @@ class PlainCalls:
         call.waiting = []
         inner, call.inner = call.inner, None
         self.channel.serve(call.outer, None)
+        if self.patience_ms is not None:
+            self.channel.timers.set(("round", call.outer), self.channel.now + self.patience_ms)
         asked = {key: question.request for key, question in call.round.items()}
         result = {
             "resultType": "input_required",
             "inputRequests": asked,
-            "requestState": f"{STATE}{call.outer}",
+            "requestState": call.state,
         }
         self.channel.reply(inner, result)
 
@@ -110,18 +151,24 @@ class PlainCalls:
         state = params.get("requestState")
         if not isinstance(state, str) or not state.startswith(STATE):
             return False
-        call = next((call for call in self._calls.values() if state == f"{STATE}{call.outer}"), None)
-        if call is None:
-            self.channel.refuse(inner, invalid_params("the call was lost with its session"))
+        call = next((call for call in self._calls.values() if state == call.state), None)
+        if call is None or call.inner is not None:
+            problem = (
+                "the call was lost with its session" if call is None else "this round was answered before"
+            )
+            self.channel.refuse(inner, invalid_params(problem))
             return True
         call.inner = inner
+        self.channel.timers.clear(("round", call.outer))
         if call.last_word is not None:
             self._end(call, call.last_word)
             return True
         self.channel.serve(call.outer, inner)
         answers, asked, call.round = params.get("inputResponses", {}), call.round, {}
         for key, question in asked.items():
-            if not question.over and key in answers:
+            if key not in answers:
+                call.waiting.append(question)  # it is asked again, unless it is over
+            elif not question.over:
                 question.response = answers[key]
                 question.reply(answers[key], partial(self._delivered, call))
         self._open_round(call)
@@ -162,10 +209,23 @@ class PlainCalls:
     def settled(self, key: Hashable) -> None:
         """The engine's call is over, be it that the server has not answered."""
         for call in [call for call in self._calls.values() if call.key == key]:
-            del self._calls[call.outer]
-            self.channel.stop(call.outer)
-            for question in (*call.waiting, *call.round.values()):
-                question.abandon()
+            self._give_up(call)
+
+    def stopped(self, inner: int) -> None:
+        """The engine has given a request up, and its call with it."""
+        for call in [call for call in self._calls.values() if call.inner == inner]:
+            self._give_up(call)
+
+    def round_due(self, outer: int) -> None:
+        """Nobody has come again with the answers of a round."""
+        self._give_up(self._calls[outer])
+
+    def _give_up(self, call: PlainCall) -> None:
+        del self._calls[call.outer]
+        self.channel.timers.clear(("round", call.outer))
+        self.channel.stop(call.outer)
+        for question in (*call.waiting, *call.round.values()):
+            question.abandon()
 
     def find(self, message_id: str | int) -> tuple[PlainCall, Question] | None:
         """Return the question that a request of the server's is, and whose."""

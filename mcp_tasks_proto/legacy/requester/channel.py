@@ -121,6 +121,11 @@ class Channel:
     _pending: dict[int, _Pending] = field(init=False, factory=dict)
     _held: list[_Held] = field(init=False, factory=list)
 
+    @property
+    def busy(self) -> bool:
+        """Whether anything is under way."""
+        return self._opening is not None or bool(self._pending or self._held)
+
     # -- the session ---------------------------------------------------------------------------------------
 
     def when_ready(

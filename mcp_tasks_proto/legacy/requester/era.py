@@ -1,8 +1,9 @@
 """Finding out a server's era before anything depends on it.
 
 Over HTTP the first request is sent as a modern one, and its answer shows; where it does not, the server is
-asked to ``server/discover``. A tool call is not sent so, for a legacy server might carry it out: there, and
-on stdio, ``server/discover`` goes ahead. What is wanted meanwhile is held.
+asked to ``server/discover``. A tool call is not sent so, for a legacy server might carry it out, nor is a
+listen request, whose answer is its end: there, and on stdio, ``server/discover`` goes ahead. What is wanted
+meanwhile is held.
 
 A client of the modern era alone finds it out to fail clearly (versioning, "Compatibility Matrix").
 """
@@ -31,6 +32,8 @@ DISCOVER: Final = "server/discover"
 
 PROBE: Final = ("probe",)
 """Timer key: the probe has been left without an answer for long enough."""
+
+NOT_TRIED: Final = frozenset({"subscriptions/listen", "tools/call"})
 
 Fact = ResponseReceived | RequestFailed
 
@@ -70,7 +73,7 @@ class EraFinder:
     def send(self, send: SendRequest) -> None:
         """Send a request of the engine's, or hold it."""
         method = send.message["method"]
-        shows = method != "tools/call" if self.http else self.modern_only and method == DISCOVER
+        shows = method not in NOT_TRIED if self.http else self.modern_only and method == DISCOVER
         if not self.idle:
             self._held.append(send)
         elif shows:

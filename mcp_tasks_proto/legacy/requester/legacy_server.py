@@ -11,7 +11,7 @@ from attrs import define, evolve, field
 from mcp_tasks_proto.errors import method_not_found
 from mcp_tasks_proto.legacy.messages import ServerAsked
 from mcp_tasks_proto.legacy.requester.asked import Reception
-from mcp_tasks_proto.legacy.requester.calls import PlainCalls
+from mcp_tasks_proto.legacy.requester.calls import Calling, PlainCalls
 from mcp_tasks_proto.legacy.requester.channel import Answer, Channel
 from mcp_tasks_proto.legacy.requester.reading import complete, create_result, discover_result, legacy_params
 from mcp_tasks_proto.legacy.requester.receiver import Receiver
@@ -19,11 +19,11 @@ from mcp_tasks_proto.legacy.requester.stream import OPENING, STREAM, ServerStrea
 from mcp_tasks_proto.legacy.requester.tasks import FollowedTasks
 from mcp_tasks_proto.legacy.requester.tools import TaskTools
 from mcp_tasks_proto.legacy.vocabulary import CANCELLED, TOOLS_CHANGED
+from mcp_tasks_proto.negotiation import declares_tasks
 from mcp_tasks_proto.requester.effects import SendRequest
-from mcp_tasks_proto.requester.engine import RequesterEngine
 from mcp_tasks_proto.requester.inputs import NotificationReceived, RequestFailed, ResponseReceived
 from mcp_tasks_proto.requester.outcomes import ObservationLost, Outcome
-from mcp_tasks_proto.vocabulary import INPUT_METHODS
+from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, INPUT_METHODS
 from mcp_tasks_proto.wire.jsonrpc import Notification, parse_message
 
 __all__ = ["LegacyServer"]
@@ -34,7 +34,10 @@ class LegacyServer:
     """A legacy server, as the engine may take it for a modern one."""
 
     channel: Channel
-    engine: RequesterEngine
+    engine: Calling
+    patience_ms: int | None = None
+    """As for :class:`PlainCalls`, as is the next."""
+    guesses: bool = True
     _tools: TaskTools = field(init=False)
     _calls: PlainCalls = field(init=False)
     _tasks: FollowedTasks = field(init=False)
@@ -47,7 +50,7 @@ class LegacyServer:
     def __attrs_post_init__(self) -> None:
         channel, settings = self.channel, self.channel.settings
         self._tools = TaskTools(channel)
-        self._calls = PlainCalls(channel, self.engine)
+        self._calls = PlainCalls(channel, self.engine, self.patience_ms, self.guesses)
         can_answer = any(name in settings.capabilities for name in ("elicitation", "sampling", "roots"))
         self._tasks = FollowedTasks(channel, can_answer)
         self._stream = ServerStream(channel)
@@ -78,6 +81,7 @@ class LegacyServer:
         self._tools.stop(inner)
         self._stream.stop(inner)
         self._tasks.stop_poll(inner)
+        self._calls.stopped(inner)
         self.channel.stop_inner(inner)
 
     def _perform(self, inner: int, method: str, params: Mapping[str, Any]) -> None:
@@ -128,17 +132,20 @@ class LegacyServer:
         if self.channel.session is None:  # it was lost while the call waited for its stream
             self._when_ready(inner, partial(self._call, inner, method, params))
             return
-        own = legacy_params(params)
-        if method == "tools/call" and self.channel.settings.tasks:
-            self._tools.find_out(inner, own["name"], partial(self._call_tool, inner, own))
+        declared = params["_meta"][CLIENT_CAPABILITIES]
+        call = partial(self._call_as, inner, method, legacy_params(params), declared)
+        if method == "tools/call" and declares_tasks(declared):
+            self._tools.find_out(inner, params["name"], call)
         else:
-            self._calls.begin(inner, method, own, self._answered)
+            call(False)
 
-    def _call_tool(self, inner: int, params: dict[str, Any], as_task: bool) -> None:
+    def _call_as(
+        self, inner: int, method: str, own: dict[str, Any], declared: Mapping[str, Any], as_task: bool
+    ) -> None:
         if as_task:
-            self._calls.begin(inner, "tools/call", {**params, "task": {}}, self._became_task)
+            self._calls.begin(inner, method, {**own, "task": {}}, self._became_task, declared)
         else:
-            self._calls.begin(inner, "tools/call", params, self._answered)
+            self._calls.begin(inner, method, own, self._answered, declared)
 
     # -- answers of the server's -----------------------------------------------------------------------------
 
@@ -199,6 +206,8 @@ class LegacyServer:
                 self.channel.timed_out(name)
             case "resume", int() as name:
                 self.channel.resume(name)
+            case "round", int() as name:
+                self._calls.round_due(name)
             case _ if timer == OPENING:
                 self._stream.opened()
             case _ if timer == STREAM and self._may_be_asked:
@@ -215,6 +224,17 @@ class LegacyServer:
             known = {name: session.initialized.get(name) for name in ("capabilities", "serverInfo")}
             saved["session"] = {"id": session.session_id, "initialized": known}
         return saved
+
+    def follow_task(self, task_id: str, capabilities: Mapping[str, Any]) -> None:
+        """Follow a task of which nothing is known but its id; its caller declares these ``capabilities``."""
+        self._tasks.follow(task_id, task_id, {})
+        followed = self._tasks.get(task_id)
+        assert followed is not None
+        followed.capabilities = capabilities
+
+    def leave_task(self, task_id: str) -> None:
+        """Follow it no longer."""
+        self._tasks.settled(task_id)
 
     def settled(self, call: Hashable, outcome: Outcome) -> None:
         """A call of the engine's is over."""

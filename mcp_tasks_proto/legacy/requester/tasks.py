@@ -33,6 +33,8 @@ class Followed:
     task_id: str
     answered_before: frozenset[str]
     """Keys that another process has answered."""
+    capabilities: Mapping[str, Any] | None = None
+    """What its caller declares; ``None``: what every call does."""
     questions: dict[str, Question] = field(factory=dict)
     result: int | None = None
     """The ``tasks/result`` that is open."""

@@ -7,7 +7,7 @@ the call is begun anew inside, with nobody noticing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -43,6 +43,8 @@ class _Call:
 
     request: ClientRequest
     params: Mapping[str, Any]
+    owed: OwedTask | None = None
+    """The task that its caller wants."""
 
 
 @define(eq=False, kw_only=True)
@@ -50,6 +52,8 @@ class Calls:
     """Begins calls and sees them through."""
 
     inner: Inner
+    answer: Callable[[ClientRequest, Mapping[str, Any], int], None] = ClientRequest.answer
+    """Answers a call that is over, but for one that has become a task."""
 
     def begin(self, request: ClientRequest) -> None:
         """Begin a call, or a request of another method that the host answers."""
@@ -57,17 +61,7 @@ class Calls:
 
     def begin_task(self, request: ClientRequest, owed: OwedTask) -> None:
         """Begin a call whose caller wants a task (LEG.3)."""
-        request.survives = True
-        request.ended = partial(self._stop, request)
-        request.inner = self.inner.request(
-            "tools/call",
-            _own_params(request),
-            caller=request.caller,
-            declares_tasks=True,
-            owed=owed,
-            replied=partial(self._created, request),
-            sent=partial(self._notified, request),
-        )
+        self._go(_Call(request, _own_params(request), owed), {})
 
     def _go(self, call: _Call, more: Mapping[str, Any]) -> None:
         request = call.request
@@ -77,6 +71,8 @@ class Calls:
             request.request.method,
             {**call.params, **more},
             caller=request.caller,
+            declares_tasks=call.owed is not None,
+            owed=call.owed,
             replied=partial(self._replied, call),
             sent=partial(self._notified, request),
         )
@@ -90,17 +86,14 @@ class Calls:
         if not (request.outlet.can_stream and request.outlet.send(message)) and request.inner is not None:
             self.inner.ready(request.inner)
 
-    def _created(self, request: ClientRequest, message: Mapping[str, Any], http_status: int) -> None:
-        if "error" in message:
-            request.answer(message, http_status)
-        else:
-            request.succeed(created_task(message["result"]))
-
     def _replied(self, call: _Call, message: Mapping[str, Any], http_status: int) -> None:
-        if message.get("result", {}).get("resultType") == "input_required":
-            self._ask(call, message["result"])
-        else:
-            call.request.answer(message, http_status)
+        match message:
+            case {"result": {"resultType": "input_required"} as result}:
+                self._ask(call, result)
+            case {"result": {"resultType": "task"} as result}:
+                call.request.succeed(created_task(result))
+            case _:
+                self.answer(call.request, message, http_status)
 
     # -- rounds of questions -----------------------------------------------------------------------------
 

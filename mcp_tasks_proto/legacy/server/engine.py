@@ -1,77 +1,24 @@
-"""One endpoint for both eras: a :class:`~mcp_tasks_proto.server.ServerEngine` and the sessions before it.
-
-::
-
-    host --- modern message ------------------------------> engine
-         --- message of a session ---> translation -------> engine
-         <-- reply, as its era has it <--------------------
-
-The engine inside knows one era only. A request of a session is asked of it as a modern one, on an exchange of
-the translator's own, and its answer is put into the words of 2025-11-25 (LEG.9). So a task is one record,
-whoever made it, and every status changes in one table.
-"""
+"""One endpoint for both eras: a :class:`~mcp_tasks_proto.server.ServerEngine` and the sessions before it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, Final
+from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field
 
-from mcp_tasks_proto.effects import Effect, OpenStream, Reply, Step
-from mcp_tasks_proto.errors import (
-    ErrorObject,
-    LocalProtocolError,
-    invalid_params,
-    invalid_request,
-    limit_reached,
-)
-from mcp_tasks_proto.inputs import (
-    ConnectionClosed,
-    ExchangeClosed,
-    HttpHead,
-    Input,
-    LegacyInput,
-    MessageReceived,
-    SessionEnded,
-    ShutdownStarted,
-    StreamReady,
-    StreamRequested,
-    TimePassed,
-    ToolsChanged,
-)
-from mcp_tasks_proto.legacy.server.events import read_event_id
-from mcp_tasks_proto.legacy.server.inner import Inner
-from mcp_tasks_proto.legacy.server.registry import Registry
+from mcp_tasks_proto.effects import Step
+from mcp_tasks_proto.inputs import Input, LegacyInput, MessageReceived, ToolsChanged
+from mcp_tasks_proto.legacy.server.door import LegacyDoor
+from mcp_tasks_proto.legacy.server.inner import Caller, Inner
 from mcp_tasks_proto.legacy.server.requests import Requests
-from mcp_tasks_proto.legacy.server.sessions import Session
-from mcp_tasks_proto.legacy.server.waiting import Waiter, Waiting
+from mcp_tasks_proto.legacy.server.sessions import ClientRequest
 from mcp_tasks_proto.legacy.translation import initialize_result
-from mcp_tasks_proto.legacy.vocabulary import (
-    CANCELLED,
-    INITIALIZE,
-    INITIALIZED,
-    LAST_EVENT_ID_HEADER,
-    PROTOCOL_VERSION_HEADER,
-    SESSION_HEADER,
-)
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.server.engine import SHUTTING_DOWN
 from mcp_tasks_proto.settings import ServerSettings, TaskSupport, ToolDeclaration
-from mcp_tasks_proto.timers import LAST_MS, Timers
-from mcp_tasks_proto.vocabulary import LEGACY_VERSION, MODERN_VERSION, PROTOCOL_VERSION
-from mcp_tasks_proto.wire.jsonrpc import (
-    Malformed,
-    Message,
-    Notification,
-    Request,
-    Response,
-    error_message,
-    is_id,
-    parse_message,
-    result_message,
-)
+from mcp_tasks_proto.wire.jsonrpc import Request
 
 __all__ = ["DualEraServer", "LegacyPolicy"]
 
@@ -87,18 +34,8 @@ class LegacyPolicy(Enum):
     __hash__ = object.__hash__
 
 
-NO_SESSION: Final = invalid_request(
-    f"this is no message of {LEGACY_VERSION}: that begins with initialize, and every later request names its "
-    "session in Mcp-Session-Id"
-)
-IN_FLIGHT: Final = invalid_request("a request with this id is in flight")
-UNKNOWN_SESSION: Final = invalid_request(
-    "there is no such session: it has ended; begin another with initialize, without Mcp-Session-Id"
-)
-
-
 @define(eq=False, kw_only=True)
-class DualEraServer:
+class DualEraServer(LegacyDoor):
     """A :class:`~mcp_tasks_proto.server.ServerEngine` that serves 2025-11-25 as well.
 
     It takes the place of the engine: the same inputs and effects, and :data:`LegacyInput` beside them.
@@ -111,28 +48,23 @@ class DualEraServer:
     node: str | None = None
     """As for the engine."""
     policy: LegacyPolicy = LegacyPolicy.IGNORE
-    _out: list[Effect] = field(init=False, factory=list)
-    _inner: Inner = field(init=False)
-    _timers: Timers = field(init=False, factory=Timers)
-    _own_deadline: int | None = field(init=False, default=None)
-    """The next of them: they change only where a session is concerned."""
-    _waiting: Waiting = field(init=False)
+    _engine: ServerEngine = field(init=False)
     _requests: Requests = field(init=False)
-    _registry: Registry = field(init=False)
-    _stopping: bool = field(init=False, default=False)
 
     def __attrs_post_init__(self) -> None:
-        engine = ServerEngine(settings=self.settings, tools=self.tools, node=self.node)
-        self._inner = Inner(engine=engine, out=self._out)
-        self._waiting = Waiting(inner=self._inner, timers=self._timers)
+        self._engine = ServerEngine(settings=self.settings, tools=self.tools, node=self.node)
+        self._set_up(
+            Inner(engine=self._engine, out=self._out),
+            self.settings.limits,
+            step=Step,
+            shutting_down=SHUTTING_DOWN,
+            handlers={ToolsChanged: DualEraServer._tools_changed},
+        )
         self._requests = Requests(
             settings=self.settings,
             inner=self._inner,
             waiting=self._waiting,
             support=_support_of(self.tools),
-        )
-        self._registry = Registry(
-            limits=self.settings.limits, inner=self._inner, timers=self._timers, out=self._out
         )
 
     def handle(self, input: Input | LegacyInput, *, now: int) -> Step:  # noqa: A002 - as for the engine
@@ -141,285 +73,40 @@ class DualEraServer:
         As :meth:`ServerEngine.handle <mcp_tasks_proto.server.ServerEngine.handle>`, which raises what this
         raises.
         """
-        inner = self._inner
-        if self._is_the_engines(input):
-            # By far the most of what comes; it must cost next to nothing that there are two eras.
-            step = inner.pass_on(input, now)
-            own = self._own_deadline
-            if own is None or (step.deadline is not None and step.deadline <= own):
-                return step
-            return Step(step.effects, own)
-        if not 0 <= now <= LAST_MS:
-            raise LocalProtocolError("now is Unix milliseconds, up to the end of the year 9999")
-        before = inner.now
-        inner.now = max(before, now)
-        self._out.clear()
-        try:
-            _HANDLERS.get(type(input), DualEraServer._take)(self, input)
-        except LocalProtocolError:
-            inner.now = before
-            raise
-        inner.drain()
-        self._own_deadline = self._timers.next
-        return Step(tuple(self._out), _earliest(inner.deadline, self._own_deadline))
+        step: Step = LegacyDoor.handle(self, input, now=now)
+        return step
 
     def concerns(self, task_id: str) -> bool:
         """Whether news of this task would be of use here, as the engine has it."""
-        return self._inner.engine.concerns(task_id)
+        return self._engine.concerns(task_id)
 
-    def _is_the_engines(self, fact: Any) -> bool:
-        """Whether a fact concerns no session, and nothing that is asked of the engine for one."""
-        kind = type(fact)
-        if kind not in _HANDLERS:
-            return self._inner.quiet
-        if kind is MessageReceived:
-            return _is_modern(fact.message) and (fact.connection is None or self._leaves_id_free(fact))
-        return kind in _OF_AN_EXCHANGE and not self._registry.holds(fact.exchange)
+    # -- for the door ----------------------------------------------------------------------------------
 
-    def _leaves_id_free(self, received: MessageReceived) -> bool:
-        """Whether no request of a session on the same channel has the id of a modern message (WIRE.3)."""
-        session = self._registry.find(received.connection, received.principal)
-        request_id = received.message.get("id")
-        return session is None or not (is_id(request_id) and request_id in session.requests)
+    @property
+    def _versions(self) -> tuple[str, ...]:
+        return self.settings.versions
 
-    def _in_flight(self, connection: Hashable, session: Session | None, request: Request) -> bool:
-        """Whether a request with this id awaits its answer, in whichever era (WIRE.3)."""
-        if session is not None and request.id in session.requests:
-            return True
-        return connection is not None and self._inner.engine.in_flight(connection, request.id)
-
-    def _take(self, fact: Any) -> None:
-        self._inner.take(fact)
-
-    # -- messages --------------------------------------------------------------------------------------
-
-    def _message_received(self, received: MessageReceived) -> None:
-        """Find out whose message it is, once it does not say so itself."""
-        http = received.http
-        if self._registry.holds(received.exchange):
-            raise LocalProtocolError("MessageReceived: this exchange is open already")
-        parsed = parse_message(received.message)
-        if isinstance(parsed, Request) and parsed.method == INITIALIZE:
-            self._initialize(received, parsed)
-        elif http is None:
-            session = self._registry.find(received.connection, received.principal)
-            if session is None or received.connection is None:
-                self._inner.take(received)
-            else:
-                self._message_of(session, received, parsed)
-        elif http.headers.get(PROTOCOL_VERSION_HEADER) == MODERN_VERSION or not _of_this_era(http):
-            self._inner.take(received)
-        else:
-            found = self._session_of(http, received.principal)
-            if isinstance(found, Session):
-                self._message_of(found, received, parsed)
-            else:
-                self._out.append(Reply(received.exchange, _refused(parsed, found.error), found.http_status))
-
-    def _session_of(self, http: HttpHead, principal: str | None) -> Session | _Refusal:
-        """Return the session that a request over HTTP belongs to, or why it is not let in (LEG.2)."""
-        key = http.headers.get(SESSION_HEADER)
-        if key is None or SESSION_HEADER in http.repeated:
-            return _Refusal(NO_SESSION, 400)
-        session = self._registry.find(key, principal)
-        if session is None:
-            return _Refusal(UNKNOWN_SESSION, 404)
-        if http.headers.get(PROTOCOL_VERSION_HEADER, LEGACY_VERSION) != LEGACY_VERSION:
-            return _Refusal(self._other_version(), 400)
-        return session
-
-    def _other_version(self) -> ErrorObject:
-        served = [*self.settings.versions, LEGACY_VERSION]
-        detail = f"MCP-Protocol-Version is not the session's; this server speaks {', '.join(served)}"
-        return evolve(invalid_request(detail), data={"supported": served})
-
-    def _initialize(self, received: MessageReceived, request: Request) -> None:
-        """Open a session (LEG.2). Whatever version is asked for, this is the one there is."""
-        params, principal, exchange = request.params, received.principal, received.exchange
-        over_http = received.connection is None
-        key = received.new_session if over_http else received.connection
-        if key is None:
-            raise LocalProtocolError("MessageReceived: an initialize over HTTP needs new_session (LEG.2)")
-        capabilities = params.get("capabilities")
-        if not isinstance(params.get("protocolVersion"), str) or not isinstance(capabilities, dict):
-            error = invalid_params("initialize needs protocolVersion, a string, and capabilities, an object")
-            self._out.append(Reply(exchange, error_message(request.id, error), 400))
-            return
-        session = None if over_http else self._registry.find(key, principal)
-        if self._in_flight(received.connection, session, request):
-            self._out.append(Reply(exchange, error_message(request.id, IN_FLIGHT), 200))
-            return
-        self._registry.end_connection(key)
-        limit = self._registry.full(principal)
-        if limit is not None or self._stopping:
-            error = SHUTTING_DOWN if limit is None else limit_reached(limit)
-            self._out.append(Reply(exchange, error_message(request.id, error), 503))
-            return
-        self._registry.open(key, principal=principal, capabilities=capabilities, resumable=over_http)
+    def _greet(self, received: MessageReceived, request: Request, capabilities: Mapping[str, Any]) -> None:
         tasks = self._serves_tasks(received)
-        result = initialize_result(self.settings, tasks=tasks, list_tasks=tasks and principal is not None)
-        self._out.append(
-            Reply(exchange, result_message(request.id, result), 200, session=received.new_session)
-        )
+        list_tasks = tasks and received.principal is not None
+        result = initialize_result(self.settings, tasks=tasks, list_tasks=list_tasks)
+        self._open(received, request, capabilities, result)
+
+    def _caller(self, received: MessageReceived, capabilities: Mapping[str, Any]) -> Caller:
+        tasks = self._serves_tasks(received)
+        return Caller(principal=received.principal, capabilities=capabilities, tasks=tasks)
 
     def _serves_tasks(self, received: MessageReceived) -> bool:
         return self.policy is LegacyPolicy.SERVE and received.tasks_enabled
 
-    def _message_of(self, session: Session, received: MessageReceived, message: Message) -> None:
-        session.used_ms = self._inner.now
-        if isinstance(message, Request):
-            self._request_of(session, received, message)
-        elif isinstance(message, Notification):
-            self._notification_of(session, received, message)
-        elif isinstance(message, Response):
-            session.take_answer(message)
-            self._out.append(Reply(received.exchange, None, 202))
-        else:
-            self._out.append(Reply(received.exchange, _refused(message, message.error), 400))
-
-    def _request_of(self, session: Session, received: MessageReceived, request: Request) -> None:
-        error = None
-        if self._in_flight(received.connection, session, request):
-            error = IN_FLIGHT
-        elif not self._registry.make_room():
-            error = limit_reached("exchanges")
-        if error is not None:
-            self._out.append(Reply(received.exchange, error_message(request.id, error), 200))
-            return
-        begun = self._registry.begin(
-            session,
-            request,
-            received.exchange,
-            can_stream=received.http is None or received.http.accepts_stream,
-            tasks=self._serves_tasks(received),
-        )
-        self._requests.begin(begun)
-
-    def _notification_of(
-        self, session: Session, received: MessageReceived, notification: Notification
-    ) -> None:
-        on_stdio = received.connection is not None
-        if notification.method == CANCELLED:
-            request_id = notification.params.get("requestId")
-            request = session.requests.get(request_id) if is_id(request_id) else None
-            if request is not None:
-                self._registry.cancel(request)
-            elif on_stdio:
-                self._inner.take(received)  # it may be for a modern request on the same connection
-                return
-        elif notification.method == INITIALIZED and on_stdio and session.own is None:
-            self._registry.open_own_stream(session, received.exchange)
-            return
-        self._out.append(Reply(received.exchange, None, 202))
-
-    # -- other arrivals --------------------------------------------------------------------------------
-
-    def _stream_requested(self, requested: StreamRequested) -> None:
-        exchange, http = requested.exchange, requested.http
-        session = self._session_of(http, requested.principal)
-        place = None
-        if LAST_EVENT_ID_HEADER in http.headers:
-            place = read_event_id(http.headers[LAST_EVENT_ID_HEADER])
-            if place is None and isinstance(session, Session):
-                session = _Refusal(invalid_request("Last-Event-ID is not one that this server gave"), 400)
-        if isinstance(session, _Refusal):
-            self._out.append(Reply(exchange, error_message(None, session.error), session.http_status))
-        elif self._stopping:
-            self._out.append(Reply(exchange, error_message(None, SHUTTING_DOWN), 503))
-        elif place is not None:
-            session.used_ms = self._inner.now
-            self._registry.resume(session, exchange, place)
-        else:
-            session.used_ms = self._inner.now
-            self._out.append(OpenStream(exchange))
-            self._registry.open_own_stream(session, exchange)
-
-    def _session_ended(self, ended: SessionEnded) -> None:
-        session = self._session_of(ended.http, ended.principal)
-        if isinstance(session, _Refusal):
-            self._out.append(Reply(ended.exchange, error_message(None, session.error), session.http_status))
-        else:
-            self._registry.end(session)
-            self._out.append(Reply(ended.exchange, None, 200))
-
-    def _connection_closed(self, closed: ConnectionClosed) -> None:
-        self._registry.end_connection(closed.connection)
-
-    def _exchange_closed(self, closed: ExchangeClosed) -> None:
-        self._registry.closed(closed.exchange)
-
-    def _stream_ready(self, ready: StreamReady) -> None:
-        self._registry.ready(ready.exchange)
-
-    # -- time, operation -------------------------------------------------------------------------------
-
-    def _time_passed(self, passed: TimePassed) -> None:
-        self._inner.take(passed)
-        for key in self._timers.due(self._inner.now):
-            owner: Any = key
-            if isinstance(owner, Waiter):
-                self._waiting.time_passed(owner)
-            else:
-                self._registry.time_passed(owner)
+    def _begin(self, request: ClientRequest) -> None:
+        self._requests.begin(request)
 
     def _tools_changed(self, changed: ToolsChanged) -> None:
         self._inner.take(changed)
         self._requests.support = _support_of(changed.tools)
         self._registry.tools_changed()
 
-    def _shutdown_started(self, started: ShutdownStarted) -> None:
-        self._stopping = True
-        self._inner.take(started)
-        self._registry.shut_down(SHUTTING_DOWN)
-
-
-@frozen
-class _Refusal:
-    """Why a request over HTTP is not let in."""
-
-    error: ErrorObject
-    http_status: int
-
-
-def _is_modern(message: Any) -> bool:
-    """Whether a message carries the metadata of the modern era; then it is, whatever else it carries."""
-    try:  # the shortest way through the messages that are well formed
-        return PROTOCOL_VERSION in message["params"]["_meta"]
-    except (LookupError, TypeError):
-        return False
-
-
-def _of_this_era(http: HttpHead) -> bool:
-    """Whether the head of a request says anything that a modern one would not."""
-    return SESSION_HEADER in http.headers or PROTOCOL_VERSION_HEADER in http.headers
-
-
-def _refused(message: Message, error: ErrorObject) -> dict[str, Any] | None:
-    """Return what is said to a message that is not let in."""
-    request_id = message.id if isinstance(message, Request | Malformed) else None
-    return error_message(request_id, error)
-
 
 def _support_of(tools: Sequence[ToolDeclaration]) -> Mapping[str, TaskSupport]:
     return {tool.name: tool.task for tool in tools}
-
-
-def _earliest(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return min(one, other)
-
-
-_OF_AN_EXCHANGE: Final = frozenset({ExchangeClosed, StreamReady})
-
-_HANDLERS: Final[Mapping[type, Callable[[DualEraServer, Any], None]]] = {
-    MessageReceived: DualEraServer._message_received,
-    StreamRequested: DualEraServer._stream_requested,
-    SessionEnded: DualEraServer._session_ended,
-    ConnectionClosed: DualEraServer._connection_closed,
-    ExchangeClosed: DualEraServer._exchange_closed,
-    StreamReady: DualEraServer._stream_ready,
-    TimePassed: DualEraServer._time_passed,
-    ToolsChanged: DualEraServer._tools_changed,
-    ShutdownStarted: DualEraServer._shutdown_started,
-}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from attrs import define, evolve, field, frozen
 
@@ -20,10 +20,9 @@ from mcp_tasks_proto.effects import (
     Reply,
     Send,
     StartTool,
-    Step,
     StopCall,
 )
-from mcp_tasks_proto.errors import LocalProtocolError
+from mcp_tasks_proto.errors import ErrorObject, LocalProtocolError
 from mcp_tasks_proto.inputs import (
     DEFAULT,
     CallAskedInput,
@@ -39,7 +38,6 @@ from mcp_tasks_proto.inputs import (
     TasksListed,
 )
 from mcp_tasks_proto.legacy.translation import modern_params
-from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.wire.jsonrpc import request_message
 
 __all__ = ["Caller", "Inner", "InnerExchange", "OwedTask"]
@@ -77,6 +75,22 @@ class Caller:
     tasks: bool
     """Whether tasks are served to it."""
 
+    def arrival(self, exchange: Hashable, message: Message) -> MessageReceived:
+        """Return a message of its, as the engine is told of it."""
+        return MessageReceived(
+            exchange=exchange, message=message, principal=self.principal, tasks_enabled=self.tasks
+        )
+
+
+class Engine(Protocol):
+    """A modern engine: a server's, or a proxy's."""
+
+    def handle(self, input: Any, *, now: int) -> Any:  # noqa: A002 - the word of the whole package
+        """Take in one fact; return a step."""
+
+    def in_flight(self, connection: Hashable, request_id: str | int) -> bool:
+        """Whether a request with this id awaits its answer."""
+
 
 @frozen
 class OwedTask:
@@ -109,8 +123,8 @@ _OUTCOMES: Final = frozenset({CallBecameTask, CallReturned, CallAskedInput})
 class Inner:
     """The modern engine, and the translator's exchanges with it."""
 
-    engine: ServerEngine
-    out: list[Effect]
+    engine: Engine
+    out: list[Any]
     """Where effects for the host go, in order."""
     now: int = 0
     deadline: int | None = None
@@ -118,7 +132,7 @@ class Inner:
     _open: dict[Hashable, _Conversation] = field(init=False, factory=dict)
     _reports: dict[Hashable, Reported] = field(init=False, factory=dict)
     _listings: dict[Hashable, Listed] = field(init=False, factory=dict)
-    _facts: deque[Input] = field(init=False, factory=deque)
+    _facts: deque[Any] = field(init=False, factory=deque)
     _numbers: count[int] = field(init=False, factory=lambda: count(1))
 
     @property
@@ -150,14 +164,7 @@ class Inner:
         message = request_message(
             exchange.number, method, modern_params(params, caller.capabilities, tasks=declares_tasks)
         )
-        self._facts.append(
-            MessageReceived(
-                exchange=exchange,
-                message=message,
-                principal=caller.principal,
-                tasks_enabled=caller.tasks,
-            )
-        )
+        self._facts.append(caller.arrival(exchange, message))
         return exchange
 
     def close(self, exchange: InnerExchange) -> None:
@@ -175,6 +182,10 @@ class Inner:
         self._reports[token] = reported
         self._facts.append(TaskEnded(token=token, **fields))
 
+    def fail_task(self, task_id: str, caller: Caller, error: ErrorObject, ended: Callable[[], None]) -> None:
+        """End a task whose question was answered with an error; ``ended`` is called once that is done."""
+        self.end_task(lambda _: ended(), task_id=task_id, error=error)
+
     def list_tasks(self, principal: str, after: str | None, limit: int, listed: Listed) -> None:
         """Ask the store for tasks of one principal."""
         token = InnerToken(next(self._numbers))
@@ -183,7 +194,7 @@ class Inner:
 
     # -- hearing ---------------------------------------------------------------------------------------
 
-    def pass_on(self, fact: Any, now: int) -> Step:
+    def pass_on(self, fact: Any, now: int) -> Any:
         """Let the engine take what concerns no exchange of the translator's."""
         step = self.engine.handle(fact, now=now)
         self.deadline = step.deadline

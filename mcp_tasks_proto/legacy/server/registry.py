@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from mcp_tasks_proto.effects import Effect, OpenStream, Reply, Send, StopCall
+from mcp_tasks_proto.effects import OpenStream, Reply, Send, StopCall
 from mcp_tasks_proto.errors import ErrorObject, invalid_request
 from mcp_tasks_proto.legacy.server.events import EventLog, KeptEvents, Place, event_id
-from mcp_tasks_proto.legacy.server.inner import Caller, Inner
+from mcp_tasks_proto.legacy.server.inner import Caller, Inner, InnerExchange
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest, Outlet, OwnStream, Session
 from mcp_tasks_proto.legacy.translation import modern_capabilities
 from mcp_tasks_proto.legacy.vocabulary import TOOLS_CHANGED
@@ -33,7 +33,7 @@ class Registry:
     limits: Limits
     inner: Inner
     timers: Timers
-    out: list[Effect]
+    out: list[Any]
     _sessions: dict[Hashable, Session] = field(init=False, factory=dict)
     _per_principal: dict[str | None, int] = field(init=False, factory=dict)
     _exchanges: dict[Hashable, ClientRequest | OwnStream] = field(init=False, factory=dict)
@@ -56,6 +56,10 @@ class Registry:
     def holds(self, exchange: Hashable) -> bool:
         """Whether this exchange belongs to a session."""
         return exchange in self._exchanges
+
+    def inner_of(self, exchange: Hashable) -> InnerExchange | None:
+        """Return the exchange with the engine that one of a session waits for."""
+        return self._exchanges[exchange].inner
 
     # -- sessions --------------------------------------------------------------------------------------
 
@@ -133,7 +137,7 @@ class Registry:
     # -- requests --------------------------------------------------------------------------------------
 
     def begin(
-        self, session: Session, request: Request, exchange: Hashable, *, can_stream: bool, tasks: bool
+        self, session: Session, request: Request, exchange: Hashable, *, can_stream: bool, caller: Caller
     ) -> ClientRequest:
         """Take in a request of a session."""
         outlet = Outlet(
@@ -143,7 +147,6 @@ class Registry:
             log=session.log,
             out=self.out,
         )
-        caller = Caller(principal=session.principal, capabilities=session.capabilities, tasks=tasks)
         begun = ClientRequest(session=session, request=request, outlet=outlet, caller=caller)
         session.requests[request.id] = begun
         self.requests += 1
@@ -167,7 +170,7 @@ class Registry:
         """The connection of an exchange is gone. Over HTTP that does not cancel a call."""
         owner = self._exchanges.pop(exchange)
         if isinstance(owner, OwnStream):
-            owner.session.own = None
+            owner.end()
             return
         owner.outlet.exchange = None
         if owner.survives and owner.session.log is not None:
@@ -208,14 +211,19 @@ class Registry:
     def tools_changed(self) -> None:
         """Tell every client that can be told."""
         for session in self._sessions.values():
-            if session.own is not None:
-                news = partial(notification_message, TOOLS_CHANGED, {})
-                self.out.extend(session.own.outbox.put(TOOLS_CHANGED, news))
+            self.tell_tools_changed(session)
+
+    def tell_tools_changed(self, session: Session) -> None:
+        """Tell one client, if it can be told."""
+        if session.own is not None:
+            news = partial(notification_message, TOOLS_CHANGED, {})
+            self.out.extend(session.own.outbox.put(TOOLS_CHANGED, news))
 
     def close_own_stream(self, session: Session) -> None:
         """End that stream, if there is one."""
-        own, session.own = session.own, None
+        own = session.own
         if own is not None:
+            own.end()
             del self._exchanges[own.exchange]
             self.out.append(Reply(own.exchange, None, 200))
 

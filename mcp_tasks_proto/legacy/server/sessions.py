@@ -163,6 +163,16 @@ class OwnStream:
 
     session: Session
     outbox: Outbox
+    inner: InnerExchange | None = None
+    """The exchange with the engine that brings what is said on it, where one does."""
+    ended: Callable[[], None] | None = None
+    """To be called when it ends, however that comes about."""
+
+    def end(self) -> None:
+        """Have nothing said on it any more."""
+        self.session.own = None
+        if self.ended is not None:
+            self.ended()
 
     @property
     def exchange(self) -> Hashable:
@@ -182,6 +192,8 @@ class Session:
     log: EventLog | None
     used_ms: int
     """When the client was heard last."""
+    caller: Caller | None = None
+    """On whose behalf its latest request was made."""
     requests: dict[str | int, ClientRequest] = field(init=False, factory=dict)
     lost: dict[ClientRequest, None] = field(init=False, factory=dict)
     """Those that go on although their connection was lost, in the order of their loss."""

@@ -81,6 +81,9 @@ class Waiting:
     _by_task: dict[str, dict[Hashable, Waiter]] = field(init=False, factory=dict)
     _asked: set[tuple[str, str]] = field(init=False, factory=set)
     """Task id and key of what was asked and is not settled: each is asked once at a time."""
+    _done: dict[str, set[str]] = field(init=False, factory=dict)
+    """Keys whose answers have got there, by task. No key is used twice (INP.1), so that a view that still
+    asks for one was on its way, from a proxy's upstream."""
 
     def begin(self, request: ClientRequest, task_id: str) -> None:
         """Wait for the end of a task."""
@@ -175,7 +178,8 @@ class Waiting:
     def _ask(self, waiter: Waiter, key: str) -> None:
         """Ask on this waiter's stream, if it can, unless somebody asks already."""
         place = waiter.task_id, key
-        if place not in self._asked and waiter.can_ask(key):
+        done = key in self._done.get(waiter.task_id, ())
+        if place not in self._asked and not done and waiter.can_ask(key):
             self._asked.add(place)
             waiter.asking.add(key)
             request = waiter.outstanding[key]
@@ -193,7 +197,7 @@ class Waiting:
             answer = answer_of(asked, Response(id=response.id, error=error))
         if isinstance(answer, ErrorObject):
             release = partial(self._release, waiter.task_id, key, again=False)
-            self.inner.end_task(lambda _: release(), task_id=waiter.task_id, error=answer)
+            self.inner.fail_task(waiter.task_id, waiter.request.caller, answer, release)
             return
         self.inner.request(
             "tasks/update",
@@ -205,6 +209,8 @@ class Waiting:
 
     def _updated(self, task_id: str, key: str, message: Mapping[str, Any], _: int) -> None:
         """The task has the answer; or it could not be kept, and is asked for once more."""
+        if "error" not in message and task_id in self._by_task:
+            self._done.setdefault(task_id, set()).add(key)
         self._release(task_id, key, again="error" in message)
 
     def _end(self, waiter: Waiter) -> None:
@@ -215,6 +221,7 @@ class Waiting:
         del others[waiter.request]
         if not others:
             del self._by_task[waiter.task_id]
+            self._done.pop(waiter.task_id, None)
         for key in waiter.asking:
             self._release(waiter.task_id, key, again=True)
 

@@ -1,9 +1,13 @@
 """Traces of a proxy: callers on one side of it, upstreams on the other, its store beneath.
 
 Set up with ``proxy before renderer render delete`` (an upstream and its tools; it has tasks, unless
-``without tasks`` follows), ``proxy shows store``, ``proxy collapses``, ``proxy promotes 5000``, and limits by
-name. What an upstream is, it answers by itself, and nothing is said of it. Handles are called ``H1``, ``H2``
-and so on, in the order in which they are made.
+``without tasks`` follows, and is of 2025-11-25 if ``legacy`` does), ``proxy shows store``,
+``proxy collapses``, ``proxy promotes 5000``, ``proxy keeps tools/call`` (results, where they say for how
+long), ``proxy cuts 300`` (those that are longer), ``proxy project film`` (that callers are of),
+``proxy keyed`` (they are API keys), ``proxy speaks 2025-11-25`` as well, ``proxy bridges``,
+``proxy profile render`` (the tools that may be tasks), ``proxy gate closed``, and limits by name. What an
+upstream is, it answers by itself, and nothing is said of it. Handles are called ``H1``, ``H2`` and so on, in
+the order in which they are made.
 
 ``caller``
     As ``client`` in :mod:`mcp_tasks_proto.testing.traces.facts`.
@@ -21,12 +25,17 @@ and so on, in the order in which they are made.
 ``clock``
     ``wakes`` the engine.
 
+``viewer``
+    As in :mod:`mcp_tasks_proto.testing.traces.ledger`.
+
 ``host``
-    ``withdraws render``, ``loses H1 of node``, ``restarts`` (all but the store is gone), ``stops``.
+    ``withdraws render``, ``assigns H1 carol``, ``loses H1 of node``, ``restarts`` (all but the store is
+    gone), ``stops``.
 
 ==============================================  ==============================================================
 ``up 3 renderer tools/call render {}``          a request to an upstream; ``declaring tasks``, ``to up-7``,
                                                 ``on the task path`` follow
+``legacy 9 old tools/call {…}``                 a message of 2025-11-25 to one, with its params
 ``stop 3``                                      nobody waits for it any more
 ``draw``, ``load H1``                           questions to the host
 ``bind H1 to up-7``, ``keep H1 completed``      what is to be durable before it is told
@@ -41,9 +50,10 @@ from itertools import count
 from re import compile as pattern
 from typing import Any, Final
 
-from attrs import define, evolve, field, fields_dict
+from attrs import define, evolve, field, fields_dict, frozen
 
 from mcp_tasks_proto.effects import Reply, Send
+from mcp_tasks_proto.history import TaskEntry, assign
 from mcp_tasks_proto.inputs import (
     LoadFailed,
     MessageReceived,
@@ -52,14 +62,15 @@ from mcp_tasks_proto.inputs import (
     TimePassed,
     WorkLost,
 )
+from mcp_tasks_proto.legacy.proxy import DualEraProxy, SendLegacyUpstream
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.negotiation import declares_tasks
 from mcp_tasks_proto.proxy import (
+    Access,
     DrawRandom,
     DropTask,
     LoadTask,
     Note,
-    ProxyEffect,
     ProxyEngine,
     ProxyInput,
     ProxyLimits,
@@ -78,9 +89,12 @@ from mcp_tasks_proto.proxy import (
     UpstreamNotified,
 )
 from mcp_tasks_proto.request_state import HmacSealer
+from mcp_tasks_proto.requester import NotificationReceived, RequestFailed, ResponseReceived
+from mcp_tasks_proto.requester.inputs import HttpReply
 from mcp_tasks_proto.testing.proxy_host import ProxyStore
 from mcp_tasks_proto.testing.traces.effects import Teller
 from mcp_tasks_proto.testing.traces.facts import Facts, error_in, questions_in, result_in
+from mcp_tasks_proto.testing.traces.ledger import viewed
 from mcp_tasks_proto.testing.traces.words import (
     LINE,
     START,
@@ -91,7 +105,13 @@ from mcp_tasks_proto.testing.traces.words import (
     task_name,
     tell_json,
 )
-from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, MODERN_VERSION, TASKS_EXTENSION
+from mcp_tasks_proto.vocabulary import (
+    CACHEABLE_METHODS,
+    CLIENT_CAPABILITIES,
+    LEGACY_VERSION,
+    MODERN_VERSION,
+    TASKS_EXTENSION,
+)
 from mcp_tasks_proto.wire.base64url import to_bytes
 from mcp_tasks_proto.wire.jsonrpc import error_message, notification_message, result_message
 from mcp_tasks_proto.wire.schema import timestamp
@@ -103,11 +123,21 @@ USUAL: Final = Limits(ttl_ms=60_000, poll_interval_ms=1000)
 """What an upstream's view says of lifetime and hint, where a trace does not."""
 HANDLE: Final = pattern(r'"(\w+)-{9,}A"|(\w+)-{9,}A')
 """A handle, alone in quotes or among other words."""
+_SHORT: Final = r"\1\2"
 
 
 def handle(name: str) -> str:
     """Return the handle that is called ``H1`` or the like: what 256 bits look like, as text."""
     return name + "-" * (42 - len(name)) + "A"
+
+
+@frozen
+class _Behind:
+    """An upstream."""
+
+    tools: list[str]
+    tasks: bool
+    legacy: bool
 
 
 @define(eq=False)
@@ -117,14 +147,15 @@ class ProxyStage:
     _settings: ProxySettings | None = field(init=False, default=None)
     _changes: dict[str, Any] = field(init=False, factory=dict)
     _limits: dict[str, int] = field(init=False, factory=dict)
-    _upstreams: dict[str, tuple[list[str], bool]] = field(init=False, factory=dict)
-    """Tools of each, and whether it has tasks."""
+    _upstreams: dict[str, _Behind] = field(init=False, factory=dict)
+    _both_eras: bool = field(init=False, default=False)
+    _access: Access = field(init=False, factory=Access)
     _store: ProxyStore = field(init=False, factory=ProxyStore)
     _store_is_shown: bool = field(init=False, default=False)
     _facts: Facts = field(init=False, factory=Facts)
-    _engine: ProxyEngine | None = field(init=False, default=None)
+    _engine: ProxyEngine | DualEraProxy | None = field(init=False, default=None)
     _asked: list[Any] = field(init=False, factory=list)
-    _sent: dict[int, SendUpstream] = field(init=False, factory=dict)
+    _sent: set[int] = field(init=False, factory=set)
     _handles: count[int] = field(init=False, factory=lambda: count(1))
     _nodes: count[int] = field(init=False, factory=lambda: count(1))
     _now: int = field(init=False, default=START)
@@ -144,9 +175,13 @@ class ProxyStage:
             self._start()
         if match["time"] is not None:
             self._move_on(START + int(match["time"]))
+        indent = " " * match.start("words")
+        if speaker == "viewer":
+            told = viewed(words, self._entries(), self._access.project or "", self._now)
+            words.end()
+            return [f"{indent}> {HANDLE.sub(_SHORT, line)}" for line in told]
         fact = self._fact(speaker, words)
         words.end()
-        indent = " " * match.start("words")
         return [f"{indent}> {told}" for told in self._give(fact)] if fact is not None else []
 
     # -- setting up ----------------------------------------------------------------------------------------
@@ -156,15 +191,34 @@ class ProxyStage:
             raise TraceError("the proxy is set up before anything is said to it")
         match words.word("what is set up"):
             case "before":
-                name, tools = words.word("the upstream"), words.plain("without")
+                name, tools = words.word("the upstream"), words.plain("without", "legacy")
                 tasks = not (words.follows("without") and words.follows("tasks"))
-                self._upstreams[name] = (tools, tasks)
+                legacy = words.follows("legacy")
+                self._both_eras |= legacy
+                self._upstreams[name] = _Behind(tools, tasks, legacy)
             case "shows":
                 self._store_is_shown = words.word("what is shown") == "store"
             case "collapses":
                 self._changes["collapse"] = True
             case "promotes":
                 self._changes["promote_after_ms"] = words.integer("after how long")
+            case "project":
+                self._access = evolve(self._access, project=words.word("the project"))
+            case "keyed":
+                self._access = evolve(self._access, api_key=True)
+            case "speaks":
+                self._both_eras = words.word("the version") == LEGACY_VERSION
+            case "bridges":
+                self._both_eras = self._changes["bridging"] = True
+            case "profile":
+                profile = ToolProfile(task_tools=frozenset(words.plain()))
+                self._changes["profiles"] = {"default": profile}
+            case "gate":
+                self._changes["tasks"] = words.word("how it is") != "closed"
+            case "keeps":
+                self._changes["cached_methods"] = CACHEABLE_METHODS | {words.word("the method")}
+            case "cuts":
+                self._changes["response_bytes"] = words.integer("how long a result may be")
             case limit if limit in fields_dict(ProxyLimits):
                 self._limits[limit] = words.integer("the limit")
             case other:
@@ -178,9 +232,11 @@ class ProxyStage:
             sealer=HmacSealer([bytes(32)]),
             upstreams=tuple(Upstream(name=name) for name in self._upstreams),
             limits=ProxyLimits(**self._limits),
+            access=self._access,
             **self._changes,
         )
-        self._engine = ProxyEngine(settings=self._settings, node=f"node-{next(self._nodes)}")
+        engine = DualEraProxy if self._both_eras else ProxyEngine
+        self._engine = engine(settings=self._settings, node=f"node-{next(self._nodes)}")
         self._deadline = self._engine.handle(TimePassed(), now=self._now).deadline
         self._sent.clear()
         self._asked.clear()
@@ -283,9 +339,14 @@ class ProxyStage:
                 return None
             case "withdraws":
                 tool = words.word("the tool")
-                others = frozenset(name for tools, _ in self._upstreams.values() for name in tools) - {tool}
+                others = frozenset(name for one in self._upstreams.values() for name in one.tools) - {tool}
                 profiles = {"default": ToolProfile(tools=others)}
                 return SettingsChanged(evolve(self._settings, profiles=profiles))
+            case "assigns":
+                name, assignee = handle(words.word("the task")), words.word("to whom")
+                entry = assign(self._store.entries[name], actor="host", assignee=assignee, now=self._now)
+                self._store.entries[name] = entry
+                return None
             case "loses":
                 name = words.word("the task")
                 if not words.follows("of"):
@@ -303,31 +364,65 @@ class ProxyStage:
         facts: list[ProxyInput] = [fact]
         while facts:
             given = facts.pop(0)
-            step = self._engine.handle(given, now=self._now)
+            step = self._engine.handle(self._heard(given), now=self._now)
             if isinstance(given, (UpstreamAnswered, UpstreamFailed)):
-                self._sent.pop(given.request, None)
+                self._sent.discard(given.request)
             self._deadline = step.deadline
             for effect in step.effects:
                 if (answer := self._answered_at_once(effect)) is not None:
                     facts.append(answer)
                 else:
-                    told.extend(HANDLE.sub(r"\1\2", line) for line in self._tell(effect))
+                    told.extend(HANDLE.sub(_SHORT, line) for line in self._tell(effect))
         return told
 
-    def _answered_at_once(self, effect: ProxyEffect) -> ProxyInput | None:
+    def _heard(self, fact: ProxyInput) -> Any:
+        """Return a fact in the words of the engine that there is."""
+        if not self._both_eras:
+            return fact
+        match fact:
+            case UpstreamAnswered(request=name, message=message, http_status=status):
+                http = HttpReply(status=200 if status is None else status, session="session")
+                return ResponseReceived(request=name, message=message, http=http)
+            case UpstreamFailed(request=name, sent=sent):
+                return RequestFailed(name, "it broke", sent=sent)
+            case UpstreamNotified(request=name, message=message):
+                return NotificationReceived(name, message)
+        return fact
+
+    def _answered_at_once(self, effect: Any) -> ProxyInput | None:
         if isinstance(effect, QUESTIONS):
             if not self._store_is_shown:
                 return self._answer(effect)
             self._asked.append(effect)
+        if isinstance(effect, SendLegacyUpstream):
+            return self._answered_in_session(effect)
         if isinstance(effect, SendUpstream):
-            tools, tasks = self._upstreams[effect.upstream]
-            result = _discovered(effect.message["method"], tools, tasks)
+            behind, name = self._upstreams[effect.upstream], effect.request
+            if behind.legacy:
+                return UpstreamAnswered(request=name, message=None, http_status=400)
+            result = _discovered(effect.message["method"], behind)
             if result is not None:
-                return UpstreamAnswered(
-                    request=effect.request, message=result_message(effect.request, result)
-                )
-            self._sent[effect.request] = effect
+                return UpstreamAnswered(request=name, message=result_message(name, result))
+            self._sent.add(name)
         return None
+
+    def _answered_in_session(self, effect: SendLegacyUpstream) -> ProxyInput | None:
+        """Answer as a legacy upstream what it is asked about itself, or is only told."""
+        send, behind = effect.send, self._upstreams[effect.upstream]
+        method = send.verb if send.message is None else send.message.get("method", "a response")
+        match method:
+            case "initialize":
+                result = _initialized(behind)
+            case "tools/list":
+                result = {"tools": [_legacy_tool(name, behind) for name in behind.tools]}
+            case "GET":
+                return UpstreamAnswered(request=send.request, message=None, http_status=405)
+            case "notifications/initialized" | "a response":
+                return UpstreamAnswered(request=send.request, message=None, http_status=202)
+            case _:
+                self._sent.add(send.request)
+                return None
+        return UpstreamAnswered(request=send.request, message=result_message(send.request, result))
 
     def _answer(self, effect: Any) -> ProxyInput:
         if isinstance(effect, DrawRandom):
@@ -336,12 +431,20 @@ class ProxyStage:
             return RandomDrawn(effect.token, random)
         return self._store.answer(effect)
 
-    def _tell(self, effect: ProxyEffect) -> list[str]:
+    def _entries(self) -> dict[str, TaskEntry]:
+        """Return the ledger by short names."""
+        return {name.partition("-")[0]: entry for name, entry in self._store.entries.items()}
+
+    def _tell(self, effect: Any) -> list[str]:
         match effect:
             case SendUpstream():
                 return [_sent(effect)]
+            case SendLegacyUpstream(upstream=upstream, send=send):
+                assert send.message is not None
+                params = tell_json(send.message["params"])
+                return [f"legacy {send.request} {upstream} {send.message['method']} {params}"]
             case StopUpstream(request=name):
-                self._sent.pop(name, None)
+                self._sent.discard(name)
                 return [f"stop {name}"]
             case DrawRandom():
                 return ["draw"]
@@ -377,14 +480,30 @@ def _to_handle(id_: Any) -> Any:
     return handle(task_name(id_)) if named else id_
 
 
-def _discovered(method: str, tools: list[str], tasks: bool) -> dict[str, Any] | None:
+def _initialized(behind: _Behind) -> dict[str, Any]:
+    """Return how a legacy upstream greets."""
+    tasks: dict[str, Any] = {"tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}}
+    capabilities = {"tools": {}, **(tasks if behind.tasks else {})}
+    return {
+        "protocolVersion": LEGACY_VERSION,
+        "capabilities": capabilities,
+        "serverInfo": {"name": "old", "version": "1"},
+    }
+
+
+def _legacy_tool(name: str, behind: _Behind) -> dict[str, Any]:
+    support = "optional" if behind.tasks else "forbidden"
+    return {"name": name, "inputSchema": {"type": "object"}, "execution": {"taskSupport": support}}
+
+
+def _discovered(method: str, behind: _Behind) -> dict[str, Any] | None:
     """Return what an upstream says of itself, if that is what it is asked."""
     if method == "server/discover":
-        extensions: dict[str, Any] = {TASKS_EXTENSION: {}} if tasks else {}
+        extensions: dict[str, Any] = {TASKS_EXTENSION: {}} if behind.tasks else {}
         capabilities = {"tools": {}, "extensions": extensions}
         return {"supportedVersions": [MODERN_VERSION], "capabilities": capabilities, "ttlMs": 86_400_000}
     if method == "tools/list":
-        listed = [{"name": name, "inputSchema": {"type": "object"}} for name in tools]
+        listed = [{"name": name, "inputSchema": {"type": "object"}} for name in behind.tools]
         return {"tools": listed, "ttlMs": 86_400_000}
     return None
 

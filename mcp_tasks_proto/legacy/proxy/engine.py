@@ -1,0 +1,205 @@
+"""One proxy for both eras, on both of its sides: the sessions of legacy callers before
+:class:`~mcp_tasks_proto.legacy.proxy.DualEraUpstreams`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from functools import partial
+from typing import Any
+
+from attrs import define, evolve, field, frozen
+
+from mcp_tasks_proto.effects import Reply
+from mcp_tasks_proto.inputs import ExchangeClosed, MessageReceived
+from mcp_tasks_proto.legacy.proxy.inner import ProxyCaller, ProxyInner
+from mcp_tasks_proto.legacy.proxy.messages import DualEraProxyInput, DualEraProxyStep
+from mcp_tasks_proto.legacy.proxy.requests import Cancelling, ProxyRequests
+from mcp_tasks_proto.legacy.proxy.upstreams import DualEraUpstreams
+from mcp_tasks_proto.legacy.server.door import LegacyDoor, session_key
+from mcp_tasks_proto.legacy.server.inner import Caller, InnerExchange
+from mcp_tasks_proto.legacy.server.sessions import ClientRequest, Session
+from mcp_tasks_proto.legacy.translation import initialize_result, legacy_error, modern_capabilities
+from mcp_tasks_proto.legacy.vocabulary import TOOLS_CHANGED
+from mcp_tasks_proto.limits import Limits
+from mcp_tasks_proto.proxy.callers import SHUTTING_DOWN
+from mcp_tasks_proto.proxy.handles import HandleCodec, StoredHandles
+from mcp_tasks_proto.proxy.inputs import AccessChanged, MessageAdmitted, SettingsChanged
+from mcp_tasks_proto.proxy.settings import ProxySettings
+from mcp_tasks_proto.vocabulary import TASKS_EXTENSION
+from mcp_tasks_proto.wire.jsonrpc import Request
+
+__all__ = ["DualEraProxy"]
+
+
+@define(eq=False, kw_only=True)
+class DualEraProxy(LegacyDoor):
+    """A :class:`~mcp_tasks_proto.proxy.ProxyEngine` with legacy callers and legacy upstreams as well.
+
+    It takes the place of the engine: the same inputs and effects, and those of
+    :mod:`mcp_tasks_proto.legacy.proxy.messages` beside them. A caller of 2025-11-25 is always served; whether
+    it has tasks is ``ProxySettings.bridging``.
+    """
+
+    settings: ProxySettings
+    """As for the engine, as are the next two."""
+    codec: HandleCodec = field(factory=StoredHandles)
+    node: str | None = None
+    limits: Limits = field(factory=Limits)
+    """Bound the sessions of callers."""
+    _requests: ProxyRequests = field(init=False)
+    _greetings: dict[Hashable, InnerExchange] = field(init=False, factory=dict)
+    """What is asked of the engine before an ``initialize`` is answered, by its exchange."""
+
+    def __attrs_post_init__(self) -> None:
+        engine = DualEraUpstreams(settings=self.settings, codec=self.codec, node=self.node)
+        inner = ProxyInner(engine=engine, out=self._out)
+        self._set_up(
+            inner,
+            self.limits,
+            step=DualEraProxyStep,
+            shutting_down=SHUTTING_DOWN,
+            handlers={
+                ExchangeClosed: DualEraProxy._exchange_closed,
+                SettingsChanged: DualEraProxy._settings_changed,
+                AccessChanged: DualEraProxy._access_changed,
+            },
+        )
+        self._requests = ProxyRequests(
+            inner=inner,
+            waiting=self._waiting,
+            timers=self._timers,
+            limits=self.limits,
+            proxy_limits=self.settings.limits,
+        )
+
+    def handle(self, input: DualEraProxyInput, *, now: int) -> DualEraProxyStep:  # noqa: A002
+        """Take in one fact; return what to do about it, in order.
+
+        As :meth:`ProxyEngine.handle <mcp_tasks_proto.proxy.ProxyEngine.handle>`, which raises what this
+        raises.
+        """
+        step: DualEraProxyStep = LegacyDoor.handle(self, input, now=now)
+        return step
+
+    # -- for the door --------------------------------------------------------------------------------------
+
+    @property
+    def _versions(self) -> tuple[str, ...]:
+        return self.settings.versions
+
+    def _caller(self, received: MessageReceived, capabilities: Mapping[str, Any]) -> Caller:
+        return ProxyCaller(
+            principal=received.principal,
+            capabilities=capabilities,
+            tasks=self.settings.bridging and received.tasks_enabled,
+            access=received.access if isinstance(received, MessageAdmitted) else self.settings.access,
+        )
+
+    def _begin(self, request: ClientRequest) -> None:
+        self._requests.begin(request)
+
+    def _due(self, owner: Any) -> None:
+        if isinstance(owner, Cancelling):
+            self._requests.look(owner)
+        else:
+            LegacyDoor._due(self, owner)
+
+    def _settings_changed(self, changed: SettingsChanged) -> None:
+        self._take(changed)
+        self.settings = changed.settings
+        self._requests.proxy_limits = changed.settings.limits
+
+    def _open_own_stream(self, session: Session, exchange: Hashable) -> None:
+        """Listen on behalf of a client who can be told that there are other tools."""
+        LegacyDoor._open_own_stream(self, session, exchange)
+        own, caller = session.own, session.caller
+        assert own is not None
+        assert caller is not None
+        listen = self._inner.exchange()
+        own.inner = listen
+        own.ended = partial(self._inner.close, listen)
+        self._inner.request(
+            "subscriptions/listen",
+            {"notifications": {"toolsListChanged": True}},
+            exchange=listen,
+            caller=caller,
+            replied=lambda *_: None,
+            sent=partial(self._heard, session, listen),
+        )
+
+    def _heard(self, session: Session, listen: InnerExchange, message: Mapping[str, Any]) -> None:
+        if message["method"] == TOOLS_CHANGED:
+            self._registry.tell_tools_changed(session)
+        self._inner.ready(listen)
+
+    # -- initialize ----------------------------------------------------------------------------------------
+
+    def _greet(self, received: MessageReceived, request: Request, capabilities: Mapping[str, Any]) -> None:
+        """Ask the engine what there is for this caller, and then open its session with that."""
+        self._greetings[received.exchange] = self._inner.request(
+            "server/discover",
+            {},
+            caller=self._caller(received, modern_capabilities(capabilities)),
+            replied=partial(self._described, received, request, capabilities),
+        )
+
+    def _described(
+        self,
+        received: MessageReceived,
+        request: Request,
+        capabilities: Mapping[str, Any],
+        message: Mapping[str, Any],
+        http_status: int,
+    ) -> None:
+        del self._greetings[received.exchange]
+        if "error" in message:
+            error = {"jsonrpc": "2.0", "id": request.id, "error": legacy_error(message["error"])}
+            self._out.append(Reply(received.exchange, error, http_status))
+            return
+        served = message["result"]["capabilities"]
+        own = {name: value for name, value in served.items() if name not in ("tools", "extensions")}
+        introduced = _Introduced(
+            name=self.settings.name,
+            version=self.settings.version,
+            info=self.settings.info,
+            instructions=self.settings.instructions,
+            capabilities=own,
+        )
+        tasks = TASKS_EXTENSION in served.get("extensions", {})
+        result = initialize_result(introduced, tasks=tasks, list_tasks=False)
+        self._open(received, request, capabilities, result)
+        session = self._registry.find(session_key(received), received.principal)
+        if session is not None:
+            session.caller = self._caller(received, session.capabilities)
+
+    def _holds(self, exchange: Hashable) -> bool:
+        return exchange in self._greetings or LegacyDoor._holds(self, exchange)
+
+    def _exchange_closed(self, closed: ExchangeClosed) -> None:
+        greeting = self._greetings.pop(closed.exchange, None)
+        if greeting is None:
+            LegacyDoor._exchange_closed(self, closed)
+        else:
+            self._inner.close(greeting)
+
+    # -- other rights --------------------------------------------------------------------------------------
+
+    def _access_changed(self, changed: AccessChanged) -> None:
+        """What a session waits for is asked for with the rights that its caller has now (PRX.7)."""
+        if self._registry.holds(changed.exchange):
+            inner = self._registry.inner_of(changed.exchange)
+            if inner is not None:
+                self._take(evolve(changed, exchange=inner))
+        else:
+            self._take(changed)
+
+
+@frozen(kw_only=True)
+class _Introduced:
+    """What is said of the proxy."""
+
+    name: str
+    version: str
+    info: Mapping[str, Any]
+    instructions: str | None
+    capabilities: Mapping[str, Any]

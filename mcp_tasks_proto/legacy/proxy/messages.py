@@ -1,0 +1,71 @@
+"""What a proxy of both eras is told, and asks for, beside what the modern engine knows."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from mcp_tasks_proto.effects import OpenStream, StopCall
+from mcp_tasks_proto.inputs import LegacyInput
+from mcp_tasks_proto.legacy.messages import ConnectionLost, SendLegacy, ServerAsked, StreamOpened
+from mcp_tasks_proto.proxy.effects import ProxyEffect
+from mcp_tasks_proto.proxy.inputs import ProxyInput
+from mcp_tasks_proto.requester.inputs import NotificationReceived, RequestFailed, ResponseReceived
+
+__all__ = [
+    "DualEraProxyEffect",
+    "DualEraProxyInput",
+    "DualEraProxyStep",
+    "SendLegacyUpstream",
+    "UpstreamFact",
+    "UpstreamSaid",
+    "UpstreamsClosing",
+]
+
+UpstreamFact = ResponseReceived | RequestFailed | NotificationReceived | ServerAsked | StreamOpened
+"""What comes of a request that was sent to an upstream, by its name; as a requester is told of it.
+
+These take the place of ``UpstreamAnswered``, ``UpstreamFailed`` and ``UpstreamNotified``.
+"""
+
+
+@frozen(kw_only=True)
+class UpstreamSaid:
+    """An upstream says, on the channel that all share, what belongs to no request; or its process has ended.
+
+    So it is on stdio only: over HTTP everything comes on the stream of some request.
+    """
+
+    upstream: str
+    authorization: str
+    fact: ServerAsked | NotificationReceived | ConnectionLost
+
+
+@frozen
+class UpstreamsClosing:
+    """The proxy is about to end: sessions with upstreams that nobody needs any more can be ended."""
+
+
+DualEraProxyInput = ProxyInput | LegacyInput | UpstreamFact | UpstreamSaid | UpstreamsClosing
+
+
+@frozen(kw_only=True)
+class SendLegacyUpstream:
+    """Send a message of 2025-11-25 to an upstream; report what comes of it as for ``SendUpstream``."""
+
+    upstream: str
+    authorization: str
+    send: SendLegacy
+    streams: bool = False
+    """Whether its stream stays open for long."""
+
+
+DualEraProxyEffect = ProxyEffect | SendLegacyUpstream | OpenStream | StopCall
+
+
+@frozen
+class DualEraProxyStep:
+    """What is to be done about one input."""
+
+    effects: tuple[DualEraProxyEffect, ...] = ()
+    deadline: int | None = None
+    """Unix milliseconds at which to hand in ``TimePassed``; ``None``: no need."""

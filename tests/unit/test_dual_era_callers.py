@@ -1,0 +1,564 @@
+"""Callers of 2025-11-25 before a proxy: the rows "bridge" and "hidden", PRX.2, PRX.11, LEG.2 to LEG.8."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_tasks_proto import (
+    ConnectionClosed,
+    ExchangeClosed,
+    HttpHead,
+    MessageReceived,
+    SaveFailed,
+    ShutdownStarted,
+    TimePassed,
+)
+from mcp_tasks_proto.effects import OpenStream, Reply, StopCall
+from mcp_tasks_proto.errors import internal_error
+from mcp_tasks_proto.limits import Limits
+from mcp_tasks_proto.proxy import (
+    Access,
+    DropTask,
+    InputKind,
+    ProxyLimits,
+    SaveBinding,
+    SettingsChanged,
+    ToolProfile,
+    Upstream,
+    UpstreamFailed,
+)
+from mcp_tasks_proto.wire.jsonrpc import error_message, notification_message, request_message, result_message
+from tests.unit.dual_era_proxy_world import DualEraHost, legacy_task, legacy_tool, make_dual_era
+from tests.unit.proxy_world import (
+    completed,
+    create,
+    discover,
+    discover_all,
+    error,
+    make_settings,
+    reason,
+    result,
+    task,
+)
+from tests.unit.world import ACCEPTED, form
+
+ELICITATION: dict[str, Any] = {"elicitation": {}}
+
+
+def bridged(capabilities: dict[str, Any] | None = None, **settings: Any) -> DualEraHost:
+    """Return a proxy that bridges, with a session of a legacy caller's open."""
+    host = make_dual_era(**{"bridging": True, **settings})
+    opening = host.initialize(ELICITATION if capabilities is None else capabilities)
+    discover_all(host)
+    host.reply_to(opening)
+    return host
+
+
+def made(host: DualEraHost, task_id: str = "up-7", **facts: Any) -> str:
+    """Have a task made, and return its handle."""
+    exchange = host.ask("tools/call", {"name": "render", "arguments": {}, "task": {}}, **facts)
+    host.answer("tools/call", create(task_id))
+    handle: str = result(host.reply_to(exchange))["task"]["taskId"]
+    return handle
+
+
+# -- sessions ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bridging", "tasks", "expected"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_leg2_prx2_a_session_has_tasks_where_they_are_bridged_and_to_be_had(
+    bridging: bool, tasks: bool, expected: bool
+) -> None:
+    host = make_dual_era(bridging=bridging, instructions="Call tools.")
+    opening = host.initialize()
+    discover(host, tasks=tasks, capabilities={"prompts": {}})
+    opened = result(host.reply_to(opening))
+    assert opened["protocolVersion"] == "2025-11-25"
+    assert opened["serverInfo"] == {"name": "proxy", "version": "1"}
+    assert opened["instructions"] == "Call tools."
+    served: dict[str, Any] = {"tools": {"listChanged": True}, "prompts": {}}
+    if expected:
+        served["tasks"] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
+    assert opened["capabilities"] == served
+    (reply,) = host.of(Reply)
+    assert reply.session == "session-1"
+
+
+def test_neg7_where_the_extension_is_off_a_session_has_no_tasks() -> None:
+    host = make_dual_era(bridging=True)
+    opening = host.initialize(tasks_enabled=False)
+    discover_all(host)
+    assert "tasks" not in result(host.reply_to(opening))["capabilities"]
+
+
+def test_prx7_a_session_sees_what_its_caller_sees() -> None:
+    host = make_dual_era(Upstream(name="one"), Upstream(name="two"), bridging=True)
+    access = Access(authorizations={"one": ""})
+    opening = host.initialize(access=access)
+    discover(host, tasks=False)
+    assert "tasks" not in result(host.reply_to(opening))["capabilities"]
+    listed = result(host.reply_to(host.ask("tools/list", access=access)))
+    assert [tool["name"] for tool in listed["tools"]] == ["one__render"]
+
+
+def test_leg2_nonsense_is_no_session() -> None:
+    host = make_dual_era()
+    refused = host.arrive(
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 7}}, new_session="s"
+    )
+    assert error(host.reply_to(refused))["code"] == -32602
+    assert host.in_flight == {}
+
+
+def test_leg2_a_session_keeps_to_its_version() -> None:
+    host = bridged()
+    headers = {"mcp-session-id": "session-1", "mcp-protocol-version": "2025-06-18"}
+    exchange = next(host._exchanges)
+    host.give(
+        MessageReceived(
+            exchange=exchange, message=request_message(2, "ping", {}), http=HttpHead(headers=headers)
+        )
+    )
+    assert error(host.reply_to(exchange))["data"] == {"supported": ["2026-07-28", "2025-11-25"]}
+
+
+def test_leg2_who_leaves_before_the_session_stands_has_none() -> None:
+    host = make_dual_era()
+    opening = host.initialize()
+    host.give(ExchangeClosed(opening))
+    discover_all(host)
+    assert error(host.reply_to(host.ask("ping")))["code"] == -32600
+
+
+def test_lim3_there_are_so_many_sessions() -> None:
+    host = make_dual_era(limits=Limits(sessions=1))
+    host.initialize()
+    discover_all(host)
+    refused = host.initialize(id=3)
+    assert error(host.reply_to(refused))["data"]["reason"] == "sessions"
+
+
+def test_lim3_there_may_be_no_room_to_ask_what_there_is() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(exchanges=1))
+    host.request("server/discover")
+    refused = host.initialize()
+    assert error(host.reply_to(refused))["data"]["reason"] == "exchanges"
+
+
+def test_std1_on_a_shared_channel_the_connection_is_the_session() -> None:
+    host = make_dual_era(bridging=True)
+    opening = host.initialize(connection="pipe", id="a")
+    discover_all(host)
+    assert "tasks" in result(host.reply_to(opening))["capabilities"]
+    own = host.tell("notifications/initialized", connection="pipe")
+    assert result(host.reply_to(host.ask("ping", connection="pipe"))) == {}
+    host.request("tools/list", connection="pipe", id=9)
+    busy = host.ask("tools/call", {"name": "render"}, connection="pipe", id=5)
+    again = host.ask("ping", connection="pipe", id=5)
+    assert error(host.reply_to(again))["code"] == -32600
+    host.tell("notifications/cancelled", {"requestId": 5}, connection="pipe")
+    assert StopCall(busy) in host.effects
+    modern = host.request("tools/call", {"name": "render"}, connection="pipe", id=6)
+    assert error(host.reply_to(host.ask("ping", connection="pipe", id=6)))["code"] == -32600
+    host.tell("notifications/cancelled", {"requestId": 6}, connection="pipe")
+    assert [one for one in host.of(Reply) if one.exchange == modern] == []
+    host.give(ConnectionClosed("pipe"))
+    assert own in [one.exchange for one in host.of(Reply)]
+
+
+def test_leg2_a_stream_for_what_is_said_unasked_and_the_end_of_a_session() -> None:
+    host = bridged()
+    stream = host.head("GET")
+    assert OpenStream(stream) in host.effects
+    name = host.waiting("subscriptions/listen").request
+    acknowledged = {"notifications": {"toolsListChanged": True}}
+    host.notify("subscriptions/listen", "notifications/subscriptions/acknowledged", acknowledged)
+    host.notify("subscriptions/listen", "notifications/tools/list_changed", {})
+    assert [one["method"] for one in host.sent_on(stream)] == ["notifications/tools/list_changed"]
+    ended = host.head("DELETE")
+    assert [one.http_status for one in host.of(Reply) if one.exchange == ended] == [200]
+    assert name not in host.in_flight
+    assert error(host.reply_to(host.ask("ping")))["code"] == -32600
+
+
+def test_leg2_a_stream_that_breaks_is_listened_for_no_more() -> None:
+    host = bridged()
+    stream = host.head("GET")
+    assert host.waiting("subscriptions/listen")
+    host.give(ExchangeClosed(stream))
+    assert host.in_flight == {}
+
+
+def test_sub4_a_proxy_that_stops_ends_streams_and_opens_no_sessions() -> None:
+    host = bridged()
+    stream = host.head("GET")
+    host.give(ShutdownStarted())
+    assert stream in [one.exchange for one in host.of(Reply)]
+    assert "shutting down" in error(host.reply_to(host.initialize(id=9)))["message"]
+
+
+# -- hidden --------------------------------------------------------------------------------------------------
+
+
+def test_prx_hidden_where_nothing_is_bridged_there_are_no_tasks() -> None:
+    host = bridged(bridging=False)
+    exchange = host.ask("tools/call", {"name": "render", "arguments": {}, "task": {}})
+    sent = host.waiting("tools/call")
+    assert not sent.task_path
+    assert "task" not in sent.message["params"]
+    host.answer("tools/call", {"content": []})
+    assert result(host.reply_to(exchange)) == {"content": []}
+    for method in ("tasks/get", "tasks/result", "tasks/cancel", "tasks/list", "tasks/update"):
+        assert error(host.reply_to(host.ask(method, {"taskId": "x"})))["code"] == -32601
+    listed = result(host.reply_to(host.ask("tools/list")))
+    assert "execution" not in listed["tools"][0]
+
+
+def test_leg3_a_tool_that_runs_only_as_a_task_says_so_in_this_eras_way() -> None:
+    host = make_dual_era(bridging=True)
+    host.initialize()
+    host.turn_legacy(legacy_tool("paint", "required"))
+    refused = error(host.reply_to(host.ask("tools/call", {"name": "paint"})))
+    assert refused["code"] == -32601
+    assert "only as one" in refused["message"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, {"render": "optional"}),
+        ({"tasks": False}, {"render": None}),
+        (
+            {"profiles": {"default": ToolProfile(task_tools=frozenset())}},
+            {"render": None},
+        ),
+    ],
+)
+def test_leg3_each_tool_says_whether_it_may_be_a_task(
+    settings: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    host = bridged(**settings)
+    listed = result(host.reply_to(host.ask("tools/list")))["tools"]
+    assert {tool["name"]: tool.get("execution", {}).get("taskSupport") for tool in listed} == expected
+
+
+def test_prx2_the_tools_of_a_legacy_upstream_say_what_they_say_there() -> None:
+    host = make_dual_era(bridging=True)
+    host.initialize()
+    host.turn_legacy(legacy_tool("paint", "required"), legacy_tool("add"))
+    listed = result(host.reply_to(host.ask("tools/list")))["tools"]
+    assert [tool.get("execution") for tool in listed] == [{"taskSupport": "required"}, None]
+
+
+def test_tools_that_cannot_be_listed_are_an_error() -> None:
+    host = bridged()
+    host.give(SettingsChanged(make_settings(bridging=True)))
+    exchange = host.ask("tools/list")
+    for _ in range(3):
+        host.fail("server/discover")
+    assert reason(host.reply_to(exchange)) == "upstream_unavailable"
+
+
+# -- bridge --------------------------------------------------------------------------------------------------
+
+
+def test_prx_bridge_a_task_is_nested_and_begins_as_working() -> None:
+    host = bridged()
+    exchange = host.ask("tools/call", {"name": "render", "arguments": {"x": 1}, "task": {"ttl": 1000}})
+    sent = host.waiting("tools/call")
+    assert sent.task_path
+    assert "task" not in sent.message["params"]
+    host.answer("tools/call", create("up-7", status="input_required"))
+    created = result(host.reply_to(exchange))["task"]
+    assert (created["status"], created["ttl"], created["pollInterval"]) == ("working", 60_000, 1000)
+    assert "up-7" not in str(created)
+
+
+def test_prx_bridge_to_a_legacy_upstream_both_ends_speak_it() -> None:
+    host = make_dual_era(bridging=True)
+    host.initialize()
+    host.turn_legacy()
+    exchange = host.ask("tools/call", {"name": "render", "arguments": {}, "task": {}})
+    host.streams_open()
+    assert host.sent_legacy("tools/call")[0]["params"]["task"] == {}
+    host.answer("tools/call", {"task": legacy_task()})
+    handle = result(host.reply_to(exchange))["task"]["taskId"]
+    exchange = host.ask("tasks/get", {"taskId": handle})
+    host.answer("tasks/get", legacy_task())
+    assert result(host.reply_to(exchange))["status"] == "working"
+
+
+@pytest.mark.parametrize("wanted", [7, {"ttl": -1}])
+def test_leg3_a_task_that_makes_no_sense_is_refused(wanted: Any) -> None:
+    host = bridged()
+    refused = host.ask("tools/call", {"name": "render", "task": wanted})
+    assert error(host.reply_to(refused))["code"] == -32602
+
+
+def test_leg3_a_result_at_once_is_a_task_that_has_ended() -> None:
+    host = bridged()
+    exchange = host.ask("tools/call", {"name": "render", "arguments": {}, "task": {}})
+    host.answer("tools/call", {"content": [], "isError": True})
+    created = result(host.reply_to(exchange))["task"]
+    assert created["status"] == "working"
+    view = result(host.reply_to(host.ask("tasks/get", {"taskId": created["taskId"]})))
+    assert view["status"] == "failed"
+    ended = result(host.reply_to(host.ask("tasks/result", {"taskId": created["taskId"]})))
+    assert (ended["content"], ended["isError"]) == ([], True)
+    assert ended["_meta"]["io.modelcontextprotocol/related-task"] == {"taskId": created["taskId"]}
+
+
+def test_leg3_a_result_at_once_that_cannot_be_kept_is_an_error() -> None:
+    host = bridged()
+    host.held = True
+    exchange = host.ask("tools/call", {"name": "render", "arguments": {}, "task": {}})
+    host.answer("tools/call", {"content": []})
+    host.answer_next()
+    (save,) = host.asked
+    assert isinstance(save, SaveBinding)
+    host.give(SaveFailed(save.token))
+    assert reason(host.reply_to(exchange)) == "binding_not_stored"
+
+
+def test_lim3_a_result_at_once_may_find_no_room() -> None:
+    host = bridged(proxy_limits=ProxyLimits(tasks=1))
+    made(host)
+    exchange = host.ask("tools/call", {"name": "render", "arguments": {}, "task": {}})
+    host.answer("tools/call", {"content": []})
+    assert error(host.reply_to(exchange))["data"]["reason"] == "tasks"
+    full = bridged(proxy_limits=ProxyLimits(promoted=1))
+    full.held = True
+    exchanges = []
+    for number in (2, 3):
+        exchanges.append(full.ask("tools/call", {"name": "render", "task": {}}, id=number))
+        full.answer("tools/call", {"content": []})
+    assert error(full.reply_to(exchanges[1]))["data"]["reason"] == "promoted"
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_can7_who_leaves_before_a_result_at_once_is_a_task_has_none(saved: bool) -> None:
+    host = make_dual_era(bridging=True)
+    host.initialize(connection="pipe")
+    discover_all(host)
+    host.held = True
+    exchange = host.ask("tools/call", {"name": "render", "task": {}}, connection="pipe")
+    host.answer("tools/call", {"content": []})
+    host.answer_next()
+    host.give(ExchangeClosed(exchange))
+    if saved:
+        host.answer_next()
+    else:
+        host.give(SaveFailed(host.asked.pop().token))
+    assert len(host.of(DropTask)) == saved
+    assert exchange not in [one.exchange for one in host.of(Reply)]
+
+
+def test_leg8_a_call_that_asks_before_it_is_a_task_asks_on_its_stream() -> None:
+    host = bridged()
+    exchange = host.ask("tools/call", {"name": "render", "arguments": {}, "task": {}})
+    asks = {"resultType": "input_required", "inputRequests": {"a": form()}, "requestState": "s"}
+    host.answer("tools/call", asks)
+    (question,) = host.sent_on(exchange)
+    assert question["method"] == "elicitation/create"
+    host.arrive(result_message(question["id"], ACCEPTED), session="session-1")
+    sent = host.waiting("tools/call")
+    assert (sent.task_path, sent.message["params"]["inputResponses"]) == (True, {"a": ACCEPTED})
+    host.answer("tools/call", create())
+    assert result(host.reply_to(exchange))["task"]["status"] == "working"
+
+
+def test_prx_errors_of_a_call_come_down_in_this_era_s_words() -> None:
+    host = bridged()
+    exchange = host.ask("tools/call", {"name": "render", "task": {}})
+    host.refuse(
+        "tools/call", {"code": -32021, "message": "needs sampling", "data": {"requiredCapabilities": {}}}
+    )
+    assert error(host.reply_to(exchange))["code"] == -32602
+
+
+def test_other_methods_are_passed_on() -> None:
+    host = bridged()
+    exchange = host.ask("prompts/list")
+    host.answer("prompts/list", {"prompts": [], "ttlMs": 0})
+    assert result(host.reply_to(exchange)) == {"prompts": []}
+    for method in ("server/discover", "subscriptions/listen", "logging/setLevel"):
+        assert error(host.reply_to(host.ask(method)))["code"] == -32601
+
+
+# -- tasks ---------------------------------------------------------------------------------------------------
+
+
+def test_leg4_the_result_is_waited_for() -> None:
+    host = bridged()
+    host.reads = True
+    handle = made(host)
+    waiting = host.ask("tasks/result", {"taskId": handle}, id=3)
+    host.answer("tasks/get", task(task_id="up-7"))
+    assert [one["method"] for one in host.sent_on(waiting)] == ["notifications/tasks/status"]
+    host.advance(1000)
+    host.answer("tasks/get", completed(taskId="up-7"))
+    ended = result(host.reply_to(waiting))
+    assert ended["content"] == [{"type": "text", "text": "done"}]
+
+
+def test_leg8_what_a_task_asks_is_asked_on_the_stream_of_its_result() -> None:
+    host = bridged()
+    host.reads = True
+    handle = made(host)
+    waiting = host.ask("tasks/result", {"taskId": handle}, id=3)
+    host.answer("tasks/get", task("input_required", "up-7", inputRequests={"a": form()}))
+    question = host.sent_on(waiting)[-1]
+    assert question["method"] == "elicitation/create"
+    host.arrive(result_message(question["id"], ACCEPTED), session="session-1")
+    host.answer("tasks/get", task("input_required", "up-7", inputRequests={"a": form()}))
+    assert host.waiting("tasks/update").message["params"]["inputResponses"] == {"a": ACCEPTED}
+
+
+def test_trap24_a_view_that_comes_late_asks_nothing_again() -> None:
+    """The upstream has the answer, and a poll that was on its way says what was before."""
+    host = bridged()
+    host.reads = True
+    handle = made(host)
+    waiting = host.ask("tasks/result", {"taskId": handle}, id=3)
+    asks = task("input_required", "up-7", inputRequests={"a": form(), "b": form()})
+    host.answer("tasks/get", asks)
+    first, second = host.sent_on(waiting)[-2:]
+    host.arrive(result_message(first["id"], ACCEPTED), session="session-1")
+    host.answer("tasks/get", asks)
+    host.answer("tasks/update", {})
+    host.advance(1000)
+    host.answer("tasks/get", {**asks, "statusMessage": "it was so a moment ago"})
+    questions = [one for one in host.sent_on(waiting) if one["method"] == "elicitation/create"]
+    assert questions == [first, second]
+
+
+def test_leg8_a_question_that_is_answered_with_an_error_stops_the_task() -> None:
+    """The upstream gets no answer; that the task is of no use is what it can be told."""
+    host = bridged({"sampling": {}}, input_kinds=frozenset(InputKind))
+    host.reads = True
+    handle = made(host)
+    waiting = host.ask("tasks/result", {"taskId": handle}, id=3)
+    sampling = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}}
+    host.answer("tasks/get", task("input_required", "up-7", inputRequests={"a": sampling}))
+    question = host.sent_on(waiting)[-1]
+    refusal = error_message(question["id"], internal_error("no model"))
+    host.arrive(refusal, session="session-1")
+    assert host.waiting("tasks/cancel").message["params"]["taskId"] == "up-7"
+    host.answer("tasks/cancel", {})
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
+@pytest.mark.parametrize("task_id", [7, "nobody's"])
+def test_leg7_an_unknown_task(method: str, task_id: Any) -> None:
+    host = bridged()
+    refused = error(host.reply_to(host.ask(method, {"taskId": task_id})))
+    assert refused == {"code": -32602, "message": "Task not found"}
+
+
+def test_sec1_a_task_is_its_callers() -> None:
+    host = bridged()
+    handle = made(host)
+    host.initialize(principal="bob")
+    refused = host.ask("tasks/get", {"taskId": handle}, session="session-2", principal="bob")
+    assert error(host.reply_to(refused)) == {"code": -32602, "message": "Task not found"}
+
+
+# -- cancelling ----------------------------------------------------------------------------------------------
+
+
+def test_leg5_prx11_a_cancellation_is_answered_once_the_upstream_has_cancelled() -> None:
+    host = bridged()
+    handle = made(host)
+    exchange = host.ask("tasks/cancel", {"taskId": handle})
+    host.answer("tasks/get", task(task_id="up-7"))
+    host.answer("tasks/cancel", {})
+    host.answer("tasks/get", task(task_id="up-7"))
+    assert exchange not in [one.exchange for one in host.of(Reply)]
+    host.advance(1000)
+    host.answer("tasks/get", task("cancelled", "up-7"))
+    assert result(host.reply_to(exchange))["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_leg5_a_task_that_has_ended_cannot_be_cancelled(when: str) -> None:
+    host = bridged()
+    handle = made(host)
+    exchange = host.ask("tasks/cancel", {"taskId": handle})
+    if when == "meanwhile":
+        host.answer("tasks/get", task(task_id="up-7"))
+        host.answer("tasks/cancel", {})
+    host.answer("tasks/get", completed(taskId="up-7"))
+    refused = error(host.reply_to(exchange))
+    assert refused["code"] == -32602
+    assert "it is completed" in refused["message"]
+
+
+def test_prx11_an_upstream_that_takes_its_time_is_waited_for_so_long() -> None:
+    """Then the task is told as it stands: no status is made up."""
+    host = bridged(proxy_limits=ProxyLimits(request_timeout_ms=1500))
+    handle = made(host)
+    exchange = host.ask("tasks/cancel", {"taskId": handle})
+    for method in ("tasks/get", "tasks/cancel", "tasks/get"):
+        host.answer(method, task(task_id="up-7") if method == "tasks/get" else {})
+    for pause_ms in (1000, 500):
+        host.advance(pause_ms)
+        host.answer("tasks/get", task(task_id="up-7"))
+    assert result(host.reply_to(exchange))["status"] == "working"
+
+
+@pytest.mark.parametrize("step", [0, 1, 2])
+def test_leg5_an_upstream_that_fails_meanwhile_is_told(step: int) -> None:
+    host = bridged()
+    handle = made(host)
+    exchange = host.ask("tasks/cancel", {"taskId": handle})
+    for number, method in enumerate(("tasks/get", "tasks/cancel", "tasks/get")):
+        if number == step:
+            for _ in range(3):
+                host.give(UpstreamFailed(host.waiting(method).request))
+            break
+        host.answer(method, task(task_id="up-7") if method == "tasks/get" else {})
+    assert reason(host.reply_to(exchange)) == "upstream_unavailable"
+
+
+def test_can7_who_leaves_does_not_wait_for_a_cancellation() -> None:
+    host = bridged()
+    handle = made(host)
+    exchange = host.ask("tasks/cancel", {"taskId": handle})
+    for method in ("tasks/get", "tasks/cancel", "tasks/get"):
+        host.answer(method, task(task_id="up-7") if method == "tasks/get" else {})
+    host.give(ExchangeClosed(exchange))
+    host.advance(5000)
+    assert host.in_flight == {}
+
+
+# -- the rest ------------------------------------------------------------------------------------------------
+
+
+def test_modern_callers_go_straight_through_beside_them() -> None:
+    host = bridged()
+    exchange = host.request("tools/call", {"name": "render"})
+    host.answer("tools/call", {"content": []})
+    assert result(host.reply_to(exchange))["resultType"] == "complete"
+
+
+def test_other_settings_are_in_force_for_open_sessions() -> None:
+    host = bridged()
+    host.give(SettingsChanged(make_settings(bridging=False)))
+    assert error(host.reply_to(host.ask("tasks/get", {"taskId": "x"})))["code"] == -32601
+
+
+def test_lim3_a_session_that_is_idle_ends() -> None:
+    host = bridged(limits=Limits(session_idle_ms=1000))
+    host.advance(1000)
+    host.give(TimePassed())
+    assert error(host.reply_to(host.ask("ping")))["code"] == -32600
+
+
+def test_what_is_no_message_of_a_session_is_nothing() -> None:
+    host = bridged()
+    host.arrive(notification_message("notifications/progress", {}), session="session-1")
+    assert host.of(Reply)[-1].http_status == 202

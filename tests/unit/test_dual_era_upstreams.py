@@ -1,0 +1,710 @@
+"""A proxy before upstreams of 2025-11-25: the row "translate", PRX.1 to PRX.14, LEG.2 to LEG.8."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_tasks_proto import ExchangeClosed, LocalProtocolError, TimePassed
+from mcp_tasks_proto.legacy.messages import ConnectionLost, ServerAsked, StreamOpened
+from mcp_tasks_proto.legacy.proxy import DualEraUpstreams, UpstreamSaid, UpstreamsClosing
+from mcp_tasks_proto.proxy import (
+    Access,
+    InputKind,
+    ProxyLimits,
+    SendUpstream,
+    SettingsChanged,
+    StopUpstream,
+    Upstream,
+    UpstreamAnswered,
+)
+from mcp_tasks_proto.requester import NotificationReceived, RequestFailed, ResponseReceived
+from mcp_tasks_proto.wire.jsonrpc import notification_message, request_message
+from tests.unit.dual_era_proxy_world import DualEraHost, legacy_task, legacy_tool, make_dual_era
+from tests.unit.proxy_world import FORMS, START, discover, error, make_settings, reason, result, view
+from tests.unit.world import ACCEPTED, form
+
+FORM = form()["params"]
+SAMPLE: dict[str, Any] = {
+    "messages": [{"role": "user", "content": {"type": "text", "text": "?"}}],
+    "maxTokens": 5,
+}
+
+
+def call(host: DualEraHost, tool: str = "render", **facts: Any) -> int:
+    """Call a tool of a legacy upstream, and let the call go up."""
+    facts.setdefault("capabilities", FORMS)
+    exchange = host.request("tools/call", {"name": tool, "arguments": {}, **facts.pop("params", {})}, **facts)
+    if any(one.message["method"] == "server/discover" for one in host.in_flight.values()):
+        tools = {"render": "optional", "paint": "required", "add": None}
+        host.turn_legacy(*(legacy_tool(name, support) for name, support in tools.items()))
+    host.streams_open()
+    return exchange
+
+
+def handed_out(host: DualEraHost, task_id: str = "old-7", **facts: Any) -> str:
+    exchange = call(host, **facts)
+    host.answer("tools/call", {"task": legacy_task(task_id=task_id)})
+    handle: str = result(host.reply_to(exchange))["taskId"]
+    return handle
+
+
+def poll(host: DualEraHost, handle: str, task: dict[str, Any], end: dict[str, Any] | None = None) -> Any:
+    """Ask how a task stands, have the upstream answer, and return the reply."""
+    exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    host.answer("tasks/get", task)
+    if end is not None:
+        host.answer("tasks/result", end)
+    return host.reply_to(exchange)
+
+
+# -- the row "translate" -------------------------------------------------------------------------------------
+
+
+def test_prx_a_task_goes_up_as_params_task_and_comes_back_as_a_handle() -> None:
+    host = make_dual_era()
+    exchange = call(host)
+    assert host.sent_legacy("tools/call")[0]["params"] == {"name": "render", "arguments": {}, "task": {}}
+    host.answer("tools/call", {"task": legacy_task()})
+    created = result(host.reply_to(exchange))
+    assert (created["resultType"], created["status"], created["ttlMs"]) == ("task", "working", 60_000)
+    assert created["taskId"] != "old-7"
+    assert (created["pollIntervalMs"], "ttl" in created) == (1000, False)
+
+
+def test_leg4_what_it_ended_with_is_fetched_and_kept() -> None:
+    host = make_dual_era()
+    handle = handed_out(host)
+    assert view(poll(host, handle, legacy_task()))["status"] == "working"
+    ended = view(poll(host, handle, legacy_task("completed"), {"content": [], "isError": False}))
+    assert ended["result"]["content"] == []
+    assert host.reply_to(host.request("tasks/get", {"taskId": handle}))["result"]["status"] == "completed"
+    assert len(host.sent_legacy("tasks/get")) == 2
+
+
+def test_leg6_a_failure_that_has_a_result_is_completed() -> None:
+    host = make_dual_era()
+    ended = view(poll(host, handed_out(host), legacy_task("failed"), {"content": [], "isError": True}))
+    assert (ended["status"], ended["result"]["isError"]) == ("completed", True)
+
+
+@pytest.mark.parametrize(("text", "told"), [("no wheel", "no wheel"), (None, "it is not known why")])
+def test_life2_a_failure_that_says_nothing_more_is_an_error(text: str | None, told: str) -> None:
+    host = make_dual_era()
+    task = legacy_task("failed") if text is None else legacy_task("failed", statusMessage=text)
+    ended = view(poll(host, handed_out(host), task, {}))
+    assert ended["error"]["code"] == -32603
+    assert told in ended["error"]["message"]
+
+
+def test_leg3_a_tool_that_takes_no_task_is_called_plainly() -> None:
+    host = make_dual_era()
+    exchange = call(host, "add")
+    assert "task" not in host.sent_legacy("tools/call")[0]["params"]
+    host.answer("tools/call", {"content": []})
+    assert view(host.reply_to(exchange)) == {"content": []}
+
+
+def test_trap22_who_declares_no_tasks_calls_plainly() -> None:
+    host = make_dual_era()
+    exchange = call(host, tasks=False)
+    assert "task" not in host.sent_legacy("tools/call")[0]["params"]
+    host.answer("tools/call", {"content": []})
+    assert view(host.reply_to(exchange)) == {"content": []}
+
+
+def test_neg5_a_tool_that_must_be_a_task_is_refused_before_it_goes_up() -> None:
+    host = make_dual_era()
+    exchange = call(host, "paint", tasks=False)
+    refused = error(host.reply_to(exchange))
+    assert refused["code"] == -32021
+    assert refused["data"]["requiredCapabilities"]["extensions"] == {"io.modelcontextprotocol/tasks": {}}
+    assert host.sent_legacy("tools/call") == []
+
+
+def test_prx17_collapsed_it_goes_up_as_a_task_at_once() -> None:
+    host = make_dual_era(collapse=True)
+    call(host, "paint", tasks=False)
+    assert host.sent_legacy("tools/call")[0]["params"]["task"] == {}
+
+
+def test_prx2_a_legacy_upstream_has_its_discovery_kept() -> None:
+    host = make_dual_era()
+    host.answer_call(call(host))
+    host.answer_call(call(host))
+    assert len(host.sent_legacy("tools/list")) == 1
+    host.now += 60_000
+    call(host)
+    assert len(host.sent_legacy("tools/list")) == 2
+
+
+def test_prx2_an_upstream_without_tasks_advertises_none() -> None:
+    host = make_dual_era()
+    exchange = host.request("server/discover")
+    host.turn_legacy(capabilities={"tools": {}})
+    assert "extensions" not in result(host.reply_to(exchange))["capabilities"]
+
+
+def test_an_upstream_that_describes_nothing_is_no_upstream() -> None:
+    host = make_dual_era()
+    exchange = host.request("tools/call", {"name": "render"})
+    host.turn_legacy(capabilities={})
+    assert error(host.reply_to(exchange))["code"] == -32602
+
+
+# -- the session ---------------------------------------------------------------------------------------------
+
+
+def test_prx1_the_proxy_declares_what_its_policy_lets_pass() -> None:
+    kinds = frozenset({InputKind.FORM, InputKind.SAMPLING, InputKind.ROOTS})
+    host = make_dual_era(input_kinds=kinds)
+    call(host)
+    declared = host.sent_legacy("initialize")[0]["params"]
+    assert declared["clientInfo"] == {"name": "proxy", "version": "1"}
+    capabilities = dict(declared["capabilities"])
+    capabilities.pop("tasks")
+    assert capabilities == {"elicitation": {"form": {}}, "sampling": {}, "roots": {}}
+    nothing = make_dual_era(input_kinds=frozenset())
+    call(nothing)
+    assert nothing.sent_legacy("initialize")[0]["params"]["capabilities"] == {}
+
+
+def test_leg2_later_messages_name_the_session() -> None:
+    host = make_dual_era()
+    call(host)
+    by_method = {(one.send.message or {}).get("method"): one.send for one in host.legacy_sent}
+    assert by_method["initialize"].session is None
+    assert by_method["tools/call"].session == "upstream-session"
+    assert by_method["tools/call"].version == "2025-11-25"
+
+
+def test_prx_each_authorization_has_a_session_of_its_own() -> None:
+    host = make_dual_era()
+    alice, bob = (Access(authorizations={"renderer": name}) for name in ("alice", "bob"))
+    call(host, access=alice)
+    call(host, access=bob)
+    openings = [one for one in host.legacy_sent if (one.send.message or {}).get("method") == "initialize"]
+    assert [one.authorization for one in openings] == ["alice", "bob"]
+
+
+def test_a_modern_upstream_is_passed_through_as_it_is() -> None:
+    host = make_dual_era()
+    exchange = host.request("tools/call", {"name": "render"}, meta={"progressToken": "p"})
+    discover(host)
+    sent = host.waiting("tools/call")
+    assert (sent.task_path, sent.message["params"]["name"]) == (True, "render")
+    progress = notification_message("notifications/progress", {"progressToken": sent.request, "progress": 1})
+    host.give(NotificationReceived(sent.request, progress))
+    host.answer("tools/call", {"content": []})
+    assert host.sent_on(exchange)[0]["params"]["progressToken"] == "p"
+    assert view(host.reply_to(exchange)) == {"content": []}
+    assert host.legacy_sent == []
+
+
+def test_a_listener_who_is_first_does_not_keep_the_era_from_showing() -> None:
+    """A listen request is not answered, so that ``server/discover`` goes ahead of it."""
+    host = make_dual_era()
+    host.request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    assert [one.message["method"] for one in host.in_flight.values()] == ["server/discover"]
+    discover_only(host)
+    assert [one.message["method"] for one in host.in_flight.values()] == ["subscriptions/listen"]
+
+
+def discover_only(host: DualEraHost) -> None:
+    """Answer a probe."""
+    found = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}}
+    host.answer("server/discover", found)
+
+
+def test_an_upstream_that_comes_back_modern_is_found_out() -> None:
+    host = make_dual_era()
+    host.answer_call(call(host))
+    host.now += 60_000
+    exchange = host.request("tools/call", {"name": "render"})
+    listing = host.waiting("tools/list").request
+    host.give(UpstreamAnswered(request=listing, message=None, http_status=404))
+    host.refuse("initialize", {"code": -32601, "message": "unknown"})
+    listed = [{"name": "render", "inputSchema": {"type": "object"}}]
+    host.answer("tools/list", {"resultType": "complete", "tools": listed})
+    host.answer("tools/call", {"content": []})
+    assert view(host.reply_to(exchange)) == {"content": []}
+    host.request("tools/call", {"name": "render"})
+    discover(host)
+    assert host.waiting("tools/call").task_path
+
+
+def test_an_upstream_that_comes_back_legacy_is_found_out() -> None:
+    host = make_dual_era()
+    host.request("tools/call", {"name": "render"})
+    discover(host, ttl_ms=0)
+    host.answer("tools/call", {"content": []})
+    exchange = host.request("tools/call", {"name": "render"})
+    name = host.waiting("server/discover").request
+    host.give(UpstreamAnswered(request=name, message=None, http_status=400))
+    assert reason(host.reply_to(exchange)) == "upstream_refused"
+    exchange = call(host)
+    host.answer("tools/call", {"content": []})
+    assert view(host.reply_to(exchange)) == {"content": []}
+
+
+def test_prx15_an_upstream_that_is_down_is_unavailable() -> None:
+    host = make_dual_era()
+    exchange = host.request("tools/call", {"name": "render"})
+    for _ in range(3):
+        host.fail("server/discover", sent=False)
+    assert reason(host.reply_to(exchange)) == "upstream_unavailable"
+
+
+def test_prx4_a_session_that_cannot_be_opened_has_sent_nothing() -> None:
+    """So the call is tried again, and the era is found out anew."""
+    host = make_dual_era()
+    host.answer_call(call(host))
+    exchange = call(host)
+    name = host.waiting("tools/call").request
+    host.give(UpstreamAnswered(request=name, message=None, http_status=404))
+    host.fail("initialize", sent=False)
+    assert "server/discover" in [one.message["method"] for one in host.in_flight.values()]
+    host.turn_legacy()
+    host.streams_open()
+    host.answer("tools/list", {"tools": [legacy_tool("render", "optional")]})
+    host.answer("tools/call", {"content": []})
+    assert view(host.reply_to(exchange)) == {"content": []}
+
+
+def test_prx4_a_call_whose_answer_is_lost_is_not_sent_again() -> None:
+    host = make_dual_era()
+    exchange = call(host)
+    host.fail("tools/call")
+    assert reason(host.reply_to(exchange)) == "outcome_unknown"
+    assert len(host.sent_legacy("tools/call")) == 1
+
+
+def test_trap25_a_task_that_nobody_asked_for_is_no_result() -> None:
+    host = make_dual_era()
+    exchange = call(host, "add")
+    host.answer("tools/call", {"task": legacy_task()})
+    assert reason(host.reply_to(exchange)) == "outcome_unknown"
+
+
+def test_the_session_is_ended_unless_tasks_were_made_in_it() -> None:
+    host = make_dual_era()
+    host.answer_call(call(host))
+    host.give(UpstreamsClosing())
+    assert host.legacy_sent[-1].send.verb == "DELETE"
+    busy = make_dual_era()
+    handed_out(busy)
+    busy.give(UpstreamsClosing())
+    assert busy.legacy_sent[-1].send.verb == "POST"
+
+
+# -- questions of plain calls --------------------------------------------------------------------------------
+
+
+def test_inp4_a_question_on_the_way_is_a_round_of_input() -> None:
+    host = make_dual_era()
+    exchange = call(host, "add")
+    host.asks("elicitation/create", FORM, on="tools/call")
+    asked = result(host.reply_to(exchange))
+    assert asked["inputRequests"]["elicitation"]["params"]["message"] == FORM["message"]
+    again = call(
+        host,
+        "add",
+        params={"requestState": asked["requestState"], "inputResponses": {"elicitation": ACCEPTED}},
+    )
+    assert host.responses()[0]["result"] == ACCEPTED
+    assert len(host.sent_legacy("tools/call")) == 1
+    host.accept("a response")
+    host.answer("tools/call", {"content": []})
+    assert view(host.reply_to(again)) == {"content": []}
+
+
+def test_inp4_what_is_not_answered_is_asked_again() -> None:
+    host = make_dual_era()
+    exchange = call(host, "add")
+    host.asks("elicitation/create", FORM, on="tools/call")
+    asked = result(host.reply_to(exchange))
+    again = result(host.reply_to(call(host, "add", params={"requestState": asked["requestState"]})))
+    assert list(again["inputRequests"]) == ["elicitation.2"]
+    assert host.responses() == []
+
+
+def test_inp4_a_round_is_answered_once() -> None:
+    """A state that is presented twice does not take the call from whoever waits for it."""
+    host = make_dual_era()
+    exchange = call(host, "add")
+    host.asks("elicitation/create", FORM, on="tools/call")
+    params = {
+        "requestState": result(host.reply_to(exchange))["requestState"],
+        "inputResponses": {"elicitation": ACCEPTED},
+    }
+    first, second = call(host, "add", params=params), call(host, "add", params=params)
+    assert "answered before" in error(host.reply_to(second))["message"]
+    host.answer("tools/call", {"content": []})
+    assert view(host.reply_to(first)) == {"content": []}
+
+
+def test_inp4_a_state_of_another_process_is_of_no_call_here() -> None:
+    host = make_dual_era()
+    exchange = call(host, "add")
+    host.asks("elicitation/create", FORM, on="tools/call")
+    params = {
+        "requestState": result(host.reply_to(exchange))["requestState"],
+        "inputResponses": {"elicitation": ACCEPTED},
+    }
+    other = make_dual_era(store=host.store)
+    other.now += 1
+    call(other, "add", principal="bob")
+    refused = call(other, "add", params=params)
+    assert "lost" in error(other.reply_to(refused))["message"]
+    assert other.responses() == []
+
+
+def test_a_round_that_nobody_comes_back_to_is_given_up() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(request_state_ms=5000))
+    call(host, "add")
+    host.asks("elicitation/create", FORM, on="tools/call")
+    host.advance(5000)
+    assert [one.message["method"] for one in host.in_flight.values()] == ["notifications/cancelled"]
+
+
+def test_the_answer_that_comes_while_a_round_is_open_waits_for_its_caller() -> None:
+    host = make_dual_era()
+    exchange = call(host, "add")
+    host.asks("elicitation/create", FORM, on="tools/call")
+    host.answer("tools/call", {"content": []})
+    state = result(host.reply_to(exchange))["requestState"]
+    again = call(host, "add", params={"requestState": state, "inputResponses": {"elicitation": ACCEPTED}})
+    assert view(host.reply_to(again)) == {"content": []}
+
+
+def test_prx10_each_caller_is_asked_what_it_declared_itself() -> None:
+    """Whatever the session declares for all of them."""
+    host = make_dual_era(input_kinds=frozenset(InputKind))
+    exchange = call(host, "add", capabilities=FORMS)
+    host.asks("sampling/createMessage", SAMPLE, on="tools/call")
+    assert host.responses()[0]["error"]["code"] == -32601
+    host.answer("tools/call", {"content": []})
+    assert view(host.reply_to(exchange)) == {"content": []}
+
+
+def test_sec1_a_question_is_put_to_nobody_where_it_may_be_anothers() -> None:
+    """On stdio nothing tells whose it is, unless there is one call only."""
+    host = make_dual_era(http=False)
+    one = call(host, "add", principal="alice", id=1)
+    host.asks("elicitation/create", FORM, on=None, id="q1")
+    assert result(host.reply_to(one))["resultType"] == "input_required"
+    call(host, "add", principal="alice", id=2)
+    call(host, "add", principal="bob", id=3)
+    host.asks("elicitation/create", FORM, on=None, id="q2")
+    assert host.responses()[-1]["error"]["code"] == -32603
+
+
+def test_lim3_so_many_calls_may_be_under_way() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(upstream_requests=2))
+    exchange = call(host, "add")
+    host.asks("elicitation/create", FORM, on="tools/call")
+    assert result(host.reply_to(exchange))["resultType"] == "input_required"
+    second = call(host, "add")
+    host.asks("elicitation/create", FORM, on=None)
+    third = call(host, "add")
+    assert "calls" in str(error(host.reply_to(third)))
+    assert second != third
+
+
+# -- questions of tasks --------------------------------------------------------------------------------------
+
+
+def test_leg8_what_a_task_asks_stands_in_its_view_and_the_answer_goes_where_it_came_from() -> None:
+    host = make_dual_era()
+    handle = handed_out(host)
+    exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    host.answer("tasks/get", legacy_task("input_required"))
+    host.asks("elicitation/create", {**FORM, "_meta": related("old-7")}, on="tasks/result")
+    asked = view(host.reply_to(exchange))
+    (key,) = asked["inputRequests"]
+    update = host.request(
+        "tasks/update", {"taskId": handle, "inputResponses": {key: ACCEPTED}}, capabilities=FORMS
+    )
+    host.answer("tasks/get", legacy_task("input_required"))
+    assert host.responses()[0]["result"] == {**ACCEPTED, "_meta": related("old-7")}
+    host.accept("a response")
+    assert view(host.reply_to(update)) == {}
+
+
+def related(task_id: str) -> dict[str, Any]:
+    return {"io.modelcontextprotocol/related-task": {"taskId": task_id}}
+
+
+def test_leg8_before_its_question_has_come_a_task_asks_nothing() -> None:
+    host = make_dual_era()
+    handle = handed_out(host)
+    exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    host.answer("tasks/get", legacy_task("input_required"))
+    host.advance(2000)
+    asked = view(host.reply_to(exchange))
+    assert (asked["status"], asked["inputRequests"]) == ("input_required", {})
+    assert [one.streams for one in host.legacy_sent if "tasks/result" in str(one.send.message)] == [True]
+
+
+def test_prx10_a_task_is_asked_what_its_call_declared() -> None:
+    host = make_dual_era(input_kinds=frozenset(InputKind))
+    handed_out(host, capabilities=FORMS)
+    host.asks("sampling/createMessage", {**SAMPLE, "_meta": related("old-7")}, on=None)
+    assert host.responses()[0]["error"]["code"] == -32601
+
+
+def test_prx11_cancel_is_passed_on_and_acknowledged() -> None:
+    host = make_dual_era()
+    handle = handed_out(host)
+    exchange = host.request("tasks/cancel", {"taskId": handle})
+    host.answer("tasks/cancel", legacy_task("cancelled"))
+    assert view(host.reply_to(exchange)) == {}
+
+
+def test_prx_an_upstream_that_lost_a_task_is_told_apart() -> None:
+    host = make_dual_era()
+    handle = handed_out(host)
+    exchange = host.request("tasks/get", {"taskId": handle})
+    host.refuse("tasks/get", {"code": -32602, "message": "no such task old-7"})
+    assert reason(host.reply_to(exchange)) == "upstream_lost_task"
+
+
+def test_lim3_of_tasks_that_are_polled_no_more_what_they_ask_is_forgotten() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(followed_tasks=1))
+    first = handed_out(host, "old-1")
+    exchange = host.request("tasks/get", {"taskId": first}, capabilities=FORMS)
+    host.answer("tasks/get", legacy_task("input_required", "old-1"))
+    host.asks("elicitation/create", {**FORM, "_meta": related("old-1")}, on="tasks/result")
+    assert view(host.reply_to(exchange))["inputRequests"]
+    handed_out(host, "old-2")
+    assert "tasks/result" not in [one.message["method"] for one in host.in_flight.values()]
+
+
+# -- listening -----------------------------------------------------------------------------------------------
+
+
+def test_prx14_a_legacy_upstream_does_not_push_and_is_polled() -> None:
+    host = make_dual_era()
+    host.reads = True
+    handle = handed_out(host)
+    stream = host.request("subscriptions/listen", {"notifications": {"taskIds": [handle]}})
+    host.answer("tasks/get", legacy_task())
+    host.advance(1000)
+    host.answer("tasks/get", legacy_task("completed"))
+    host.answer("tasks/result", {"content": []})
+    told = [message["params"].get("status") for message in host.sent_on(stream)]
+    assert told == [None, "working", "completed"]
+    assert "subscriptions/listen" not in [one.message["method"] for one in host.of(SendUpstream)]
+
+
+def test_sub1_other_tools_of_a_legacy_upstream_are_told_to_whoever_sees_it() -> None:
+    host = make_dual_era()
+    host.reads = True
+    host.answer_call(call(host))
+    wants = {"notifications": {"toolsListChanged": True}}
+    stream = host.request("subscriptions/listen", wants)
+    stranger = host.request("subscriptions/listen", wants, access=Access(authorizations={}))
+    quiet = host.request("subscriptions/listen", {"notifications": {}})
+    call(host)
+    name = host.waiting("tools/call").request
+    host.give(NotificationReceived(name, notification_message("notifications/tools/list_changed", {})))
+    assert [one["method"] for one in host.sent_on(stream)][1:] == ["notifications/tools/list_changed"]
+    assert len(host.sent_on(stranger)) == len(host.sent_on(quiet)) == 1
+    host.answer("tools/call", {"content": []})
+    call(host)
+    assert len(host.sent_legacy("tools/list")) == 2
+
+
+def test_what_is_said_on_the_way_comes_down() -> None:
+    host = make_dual_era()
+    exchange = call(host, "add", meta={"progressToken": "p"})
+    name = host.waiting("tools/call").request
+    token = host.waiting("tools/call").message["params"]["_meta"]["progressToken"]
+    progress = notification_message("notifications/progress", {"progressToken": token, "progress": 1})
+    host.give(NotificationReceived(name, progress))
+    host.give(NotificationReceived(name, "no notification"))
+    assert [one["params"]["progressToken"] for one in host.sent_on(exchange)] == ["p"]
+
+
+# -- ends, and facts that are none ---------------------------------------------------------------------------
+
+
+def test_can7_a_caller_who_leaves_takes_the_call_along() -> None:
+    host = make_dual_era()
+    exchange = call(host, "add")
+    name = host.waiting("tools/call").request
+    host.give(ExchangeClosed(exchange))
+    assert StopUpstream(name) in host.effects
+    assert host.sent_legacy("notifications/cancelled")[0]["params"] == {"requestId": name}
+    host.give(ResponseReceived(request=name, message=None))
+
+
+def test_can7_a_caller_may_leave_before_the_era_shows_or_the_session_stands() -> None:
+    host = make_dual_era()
+    exchange = host.request("tools/call", {"name": "render"})
+    host.give(ExchangeClosed(exchange))
+    host.turn_legacy()
+    assert host.sent_legacy("tools/call") == []
+
+
+def test_can7_a_caller_of_a_modern_upstream_may_leave() -> None:
+    host = make_dual_era()
+    exchange = host.request("tools/call", {"name": "render"})
+    discover(host)
+    name = host.waiting("tools/call").request
+    host.give(ExchangeClosed(exchange))
+    assert host.effects[-1] == StopUpstream(name)
+
+
+def test_prx4_a_legacy_upstream_has_so_much_time() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(request_timeout_ms=1000))
+    handle = handed_out(host)
+    exchange = host.request("tasks/get", {"taskId": handle})
+    host.advance(1000)
+    assert reason(host.reply_to(exchange)) == "upstream_unavailable"
+    assert host.sent_legacy("notifications/cancelled")
+
+
+def test_std1_a_process_that_ends_takes_its_session_along() -> None:
+    host = make_dual_era(http=False)
+    host.answer_call(call(host))
+    host.give(UpstreamSaid(upstream="renderer", authorization="", fact=ConnectionLost()))
+    exchange = call(host)
+    host.open_session()
+    host.answer("tools/call", {"content": []})
+    assert view(host.reply_to(exchange)) == {"content": []}
+    host.give(UpstreamSaid(upstream="nobody", authorization="", fact=ConnectionLost()))
+
+
+def test_a_server_that_pings_is_answered() -> None:
+    host = make_dual_era()
+    call(host)
+    host.asks("ping", {}, on="tools/call")
+    assert host.responses()[0]["result"] == {}
+
+
+def test_the_stream_for_what_is_said_unasked_lets_calls_go_ahead() -> None:
+    host = make_dual_era()
+    host.request("tools/call", {"name": "render"})
+    host.turn_legacy()
+    (get,) = [one for one in host.legacy_sent if one.send.verb == "GET"]
+    assert (get.streams, host.sent_legacy("tools/call")) == (True, [])
+    host.give(StreamOpened(get.send.request))
+    assert len(host.sent_legacy("tools/call")) == 1
+
+
+def test_what_a_modern_upstream_asks_is_nobodys_concern() -> None:
+    host = make_dual_era()
+    host.request("tools/call", {"name": "render"})
+    name = host.waiting("server/discover").request
+    host.give(ServerAsked(request=name, message=request_message(1, "ping", {}), new_id="t"))
+    host.give(NotificationReceived(name, notification_message("notifications/message", {})))
+    discover(host)
+    name = host.waiting("tools/call").request
+    host.give(ServerAsked(request=name, message=request_message(1, "ping", {}), new_id="t"))
+    assert host.legacy_sent == []
+
+
+def test_other_settings_let_go_of_upstreams_that_are_others_now() -> None:
+    host = make_dual_era(Upstream(name="one"), Upstream(name="two"), Upstream(name="three"))
+    host.request("server/discover")
+    for name in ("one", "two", "three"):
+        host.turn_legacy(upstream=name)
+    host.give(SettingsChanged(make_settings(Upstream(name="one"), Upstream(name="two", identity="other"))))
+    ended = [one.upstream for one in host.legacy_sent if one.send.verb == "DELETE"]
+    assert ended == ["two", "three"]
+    host.request("server/discover")
+    assert [one.upstream for one in host.of(SendUpstream)][-1] == "two"
+    assert len(host.sent_legacy("tools/list")) == 4
+
+
+def test_lim3_ways_that_nobody_would_miss_make_room() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(discoveries=1))
+    access = [Access(authorizations={"renderer": name}) for name in ("a", "b", "c")]
+    host.answer_call(call(host, "add", access=access[0]))
+    host.in_flight.clear()
+    call(host, "add", access=access[1])
+    assert [one.authorization for one in host.legacy_sent if one.send.verb == "DELETE"] == ["a"]
+    call(host, "add", access=access[2])
+    assert [one.authorization for one in host.legacy_sent if one.send.verb == "DELETE"] == ["a"]
+
+
+@pytest.mark.parametrize("name", [0, 99, "1"])
+def test_a_host_that_makes_up_names_is_told(name: Any) -> None:
+    host = make_dual_era()
+    host.request("server/discover")
+    with pytest.raises(LocalProtocolError, match="no request has this name"):
+        host.engine.handle(ResponseReceived(request=name, message=None), now=START + 1)
+
+
+def test_a_host_that_says_what_is_no_input_is_told() -> None:
+    engine = DualEraUpstreams(settings=make_settings())
+    with pytest.raises(LocalProtocolError, match="not an input"):
+        engine.handle("nonsense", now=START)
+    with pytest.raises(LocalProtocolError, match="Unix milliseconds"):
+        engine.handle(TimePassed(), now=-1)
+    assert engine.handle(TimePassed(), now=START).deadline is not None
+    assert not engine.in_flight("channel", 1)
+    with pytest.raises(LocalProtocolError):
+        engine.handle(RequestFailed(1, "never sent"), now=START)
+
+
+def test_can7_a_listener_may_leave_before_the_era_shows() -> None:
+    host = make_dual_era()
+    stream = host.request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    host.give(ExchangeClosed(stream))
+    discover_only(host)
+    assert host.in_flight == {}
+
+
+def test_can7_a_listener_of_a_legacy_upstream_may_leave() -> None:
+    host = make_dual_era()
+    host.answer_call(call(host))
+    stream = host.request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    host.give(ExchangeClosed(stream))
+    call(host)
+    assert len(host.sent_legacy("tools/call")) == 2
+
+
+def test_an_upstream_on_stdio_that_does_not_answer_a_probe_is_legacy() -> None:
+    host = make_dual_era(http=False)
+    exchange = host.request("tools/call", {"name": "add"})
+    host.advance(10_000)
+    host.open_session(legacy_tool("add"))
+    host.answer("tools/call", {"content": []})
+    assert view(host.reply_to(exchange)) == {"content": []}
+
+
+def test_an_upstream_that_refuses_both_eras_is_neither() -> None:
+    host = make_dual_era()
+    exchange = host.request("tools/call", {"name": "render"})
+    name = host.waiting("server/discover").request
+    host.give(UpstreamAnswered(request=name, message=None, http_status=400))
+    host.refuse("initialize", {"code": -32601, "message": "no"})
+    assert reason(host.reply_to(exchange)) == "upstream_refused"
+
+
+def test_a_round_whose_call_has_ended_is_forgotten_too() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(request_state_ms=5000))
+    call(host, "add")
+    host.asks("elicitation/create", FORM, on="tools/call")
+    host.answer("tools/call", {"content": []})
+    host.advance(5000)
+    assert host.in_flight == {}
+
+
+@pytest.mark.parametrize("members", [{}, {"taskId": 7}])
+def test_trap25_a_task_without_an_id_is_none(members: dict[str, Any]) -> None:
+    host = make_dual_era()
+    exchange = call(host)
+    task = {name: value for name, value in legacy_task().items() if name != "taskId"}
+    host.answer("tools/call", {"task": {**task, **members}})
+    assert reason(host.reply_to(exchange)) == "upstream_invalid"
+
+
+def test_an_upstream_may_end_its_session_with_nothing_said_of_what_it_can() -> None:
+    host = make_dual_era()
+    exchange = host.request("server/discover")
+    host.turn_legacy(capabilities=["no object"])
+    assert result(host.reply_to(exchange))["capabilities"] == {"tools": {"listChanged": True}}

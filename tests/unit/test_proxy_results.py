@@ -1,0 +1,293 @@
+"""Results of ordinary calls, kept and cut: PRX.3, trap 29, core "Caching"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_tasks_proto.proxy import Access, ProxyLimits, SettingsChanged
+from mcp_tasks_proto.proxy.results import NOTE
+from mcp_tasks_proto.testing import ProxyHost
+from mcp_tasks_proto.vocabulary import CACHEABLE_METHODS
+from mcp_tasks_proto.wire.jsonrpc import encode
+from tests.unit.proxy_world import (
+    FORMS,
+    completed,
+    create,
+    discover_all,
+    get,
+    handed_out,
+    make_proxy,
+    make_settings,
+    methods,
+    reason,
+    result,
+    view,
+)
+from tests.unit.world import ACCEPTED, form
+
+PAGE: dict[str, Any] = {
+    "contents": [{"uri": "file:///x", "text": "x"}],
+    "ttlMs": 5000,
+    "cacheScope": "private",
+}
+TOOLS = CACHEABLE_METHODS | {"tools/call"}
+
+
+def read(host: ProxyHost, answer: dict[str, Any] | None = None, uri: str = "file:///x", **facts: Any) -> Any:
+    """Read a resource; return the result. ``answer``: what the upstream says, who is asked then."""
+    return ask(host, "resources/read", {"uri": uri, **facts.pop("params", {})}, answer, **facts)
+
+
+def ask(
+    host: ProxyHost, method: str, params: dict[str, Any], answer: dict[str, Any] | None, **facts: Any
+) -> dict[str, Any]:
+    before = methods(host).count(method)
+    exchange = host.request(method, params, **facts)
+    discover_all(host)
+    assert methods(host).count(method) - before == (answer is not None)
+    if answer is not None:
+        host.answer(method, answer)
+    return view(host.reply_to(exchange))
+
+
+# -- kept ----------------------------------------------------------------------------------------------------
+
+
+def test_prx3_a_result_is_kept_for_its_time() -> None:
+    host = make_proxy()
+    assert read(host, PAGE) == PAGE
+    host.now += 1000
+    assert read(host) == {**PAGE, "ttlMs": 4000}
+    host.now += 3999
+    assert read(host)["ttlMs"] == 1
+    host.now += 1
+    assert read(host, PAGE) == PAGE
+
+
+@pytest.mark.parametrize("hint", [0, -1, True, "5000", None])
+def test_prx3_without_a_time_it_is_not_kept(hint: Any) -> None:
+    host = make_proxy()
+    read(host, {**PAGE, "ttlMs": hint})
+    read(host, PAGE)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"uri": "file:///y"},
+        {"params": {"unknown": 1}},
+        {"meta": {"app": "other"}},
+        {"capabilities": FORMS},
+    ],
+)
+def test_prx3_a_result_is_for_the_same_request_only(other: dict[str, Any]) -> None:
+    host = make_proxy()
+    read(host, PAGE)
+    read(host, PAGE, **other)
+
+
+def test_prx3_where_a_trace_comes_from_makes_no_other_request() -> None:
+    host = make_proxy()
+    read(host, PAGE, meta={"traceparent": "00-1", "app": 1}, id=1)
+    read(host, meta={"traceparent": "00-2", "app": 1}, id=2)
+
+
+def test_prx3_a_private_result_is_for_its_authorization_and_a_public_one_for_all() -> None:
+    alice, bob = (Access(authorizations={"renderer": name}) for name in ("alice", "bob"))
+    host = make_proxy()
+    read(host, PAGE, access=alice)
+    read(host, PAGE, access=bob)
+    read(host, access=alice)
+    public = {**PAGE, "cacheScope": "public"}
+    read(host, public, "file:///y", access=alice)
+    read(host, None, "file:///y", access=bob)
+
+
+def test_prx3_methods_that_are_not_named_are_asked_again() -> None:
+    host = make_proxy(cached_methods=frozenset())
+    read(host, PAGE)
+    read(host, PAGE)
+
+
+def test_prx3_a_tool_is_not_called_again_where_that_is_wanted() -> None:
+    host = make_proxy(cached_methods=TOOLS)
+    answer = {"content": [], "ttlMs": 5000, "cacheScope": "private"}
+    for given in (answer, None):
+        ask(host, "tools/call", {"name": "render"}, given, tasks=False)
+    ask(host, "tools/call", {"name": "render", "arguments": {"x": 1}}, answer, tasks=False)
+
+
+def test_trap29_the_task_path_reads_and_writes_no_cache() -> None:
+    """Also where the upstream completes at once."""
+    host = make_proxy(cached_methods=TOOLS)
+    answer = {"content": [], "ttlMs": 5000, "cacheScope": "public"}
+    for tasks in (True, False, True):
+        ask(host, "tools/call", {"name": "render"}, answer, tasks=tasks)
+    ask(host, "tools/call", {"name": "render"}, None, tasks=False)
+
+
+def test_trap29_a_collapsed_call_that_is_declared_after_all_is_not_kept() -> None:
+    host = make_proxy(cached_methods=TOOLS, collapse=True)
+    needs: dict[str, Any] = {"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
+    exchange = host.request("tools/call", {"name": "render"}, tasks=False)
+    discover_all(host)
+    host.refuse("tools/call", {"code": -32021, "message": "needs tasks", "data": needs})
+    host.answer("tools/call", {"content": [], "ttlMs": 5000})
+    assert view(host.reply_to(exchange))["content"] == []
+    host.request("tools/call", {"name": "render"}, tasks=False)
+    discover_all(host)
+    assert methods(host).count("tools/call") == 3
+
+
+def test_trap29_a_round_of_input_is_not_kept_nor_what_it_leads_to() -> None:
+    host = make_proxy()
+    asks = {"resultType": "input_required", "inputRequests": {"a": form()}, "ttlMs": 5000}
+    asked = read(host, asks, capabilities=FORMS)
+    assert "ttlMs" not in asked
+    again = {"requestState": asked["requestState"], "inputResponses": {"a": ACCEPTED}}
+    read(host, PAGE, params=again, capabilities=FORMS)
+    read(host, PAGE, params={"inputResponses": {"a": ACCEPTED}}, capabilities=FORMS)
+    read(host, asks, capabilities=FORMS)
+
+
+def test_prx3_other_settings_drop_what_is_kept() -> None:
+    host = make_proxy()
+    read(host, PAGE)
+    host.give(SettingsChanged(make_settings()))
+    read(host, PAGE)
+
+
+def test_prx3_no_result_is_kept_for_too_long() -> None:
+    host = make_proxy(limits=ProxyLimits(cached_ms=10))
+    read(host, {**PAGE, "ttlMs": 2**53})
+    assert read(host)["ttlMs"] == 10
+    host.now += 10
+    read(host, PAGE)
+
+
+def test_lim3_those_used_longest_ago_make_room() -> None:
+    host = make_proxy(limits=ProxyLimits(cached_results=2))
+    read(host, PAGE, "a")
+    read(host, PAGE, "b")
+    read(host, None, "a")
+    read(host, PAGE, "c")
+    read(host, None, "a")
+    read(host, None, "c")
+    read(host, PAGE, "b")
+
+
+def test_lim3_results_take_so_many_bytes_together() -> None:
+    size = len(encode(result_as_kept(PAGE)))
+    host = make_proxy(limits=ProxyLimits(cached_bytes=2 * size + 1))
+    read(host, PAGE, "a")
+    read(host, PAGE, "b")
+    read(host, None, "a")
+    read(host, {**PAGE, "ttlMs": 5001}, "b2")
+    read(host, PAGE, "b")
+    read(host, {**PAGE, "more": "x" * 3 * size}, "c")
+    read(host, PAGE, "c")
+
+
+def result_as_kept(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return a result with what each one has when it is kept."""
+    info = {"name": "proxy", "version": "1"}
+    return {**answer, "_meta": {"io.modelcontextprotocol/serverInfo": info}}
+
+
+def test_prx3_what_a_parser_takes_beside_json_is_not_kept() -> None:
+    host = make_proxy()
+    read(host, {**PAGE, "odd": float("nan")})
+    read(host, PAGE)
+    for _ in range(2):
+        read(host, PAGE, params={"cursor": float("nan")})
+
+
+# -- cut -----------------------------------------------------------------------------------------------------
+
+
+def called(host: ProxyHost, answer: dict[str, Any], **facts: Any) -> dict[str, Any]:
+    """Call a tool, and return its reply."""
+    exchange = host.request("tools/call", {"name": "render"}, **{"tasks": False, **facts})
+    discover_all(host)
+    host.answer("tools/call", answer)
+    return host.reply_to(exchange)
+
+
+def texts(*texts: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text} for text in texts]}
+
+
+def test_prx3_a_result_that_is_not_too_long_passes_whole() -> None:
+    whole = texts("x" * 1000)
+    assert view(called(make_proxy(response_bytes=2000), whole)) == whole
+    assert view(called(make_proxy(), texts("x" * 100_000))) == texts("x" * 100_000)
+
+
+@pytest.mark.parametrize("letter", ["x", "ž", '"', "\n", "😀"])
+def test_prx3_the_text_of_a_longer_one_is_cut(letter: str) -> None:
+    cut = view(called(make_proxy(response_bytes=1000), texts("first", letter * 1000, "last")))
+    first, second, note = cut["content"]
+    assert first["text"] == "first"
+    assert set(second["text"]) == {letter}
+    assert note == {"type": "text", "text": NOTE}
+    longer = {"content": [first, {**second, "text": second["text"] + letter}, note]}
+    assert len(encode(result_as_kept(cut))) <= 1000 < len(encode(result_as_kept(longer))) + len(letter) * 8
+
+
+def test_prx3_what_is_no_text_is_left_out_whole() -> None:
+    image = {"type": "image", "data": "A" * 2000, "mimeType": "image/png"}
+    answer = {"content": [*texts("first")["content"], image, *texts("last")["content"]], "isError": True}
+    cut = view(called(make_proxy(response_bytes=600), answer))
+    assert cut == {"content": [*texts("first", NOTE)["content"]], "isError": True}
+
+
+def test_prx3_not_even_the_beginning_of_a_text_may_fit() -> None:
+    bare = len(encode(result_as_kept(texts(NOTE))))
+    cut = view(called(make_proxy(response_bytes=bare + 5), texts("x" * 1000)))
+    assert cut == texts(NOTE)
+    assert reason(called(make_proxy(response_bytes=bare - 1), texts("x" * 1000))) == "response_too_long"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"content": [], "structuredContent": {"x": "x" * 1000}},
+        {"content": "x" * 1000},
+        {**texts("short"), "more": "x" * 1000},
+    ],
+    ids=["structured", "no list", "something else"],
+)
+def test_prx3_what_cannot_be_cut_is_refused(answer: dict[str, Any]) -> None:
+    assert reason(called(make_proxy(response_bytes=600), answer)) == "response_too_long"
+
+
+def test_prx3_a_resource_is_whole_or_refused() -> None:
+    host = make_proxy(response_bytes=600)
+    exchange = host.request("resources/read", {"uri": "file:///x"})
+    discover_all(host)
+    host.answer("resources/read", {"contents": [{"uri": "file:///x", "text": "x" * 1000}]})
+    assert reason(host.reply_to(exchange)) == "response_too_long"
+
+
+def test_trap29_the_task_path_cuts_nothing() -> None:
+    """Neither a result at once, nor a task, nor its end."""
+    host = make_proxy(response_bytes=10)
+    whole = texts("x" * 1000)
+    assert view(called(host, whole, tasks=True)) == whole
+    assert result(called(host, create(), tasks=True))["resultType"] == "task"
+    handle = handed_out(host, "up-2")
+    ended = completed(taskId="up-2") | {"result": whole}
+    assert result(get(host, handle, ended))["result"]["content"] == whole["content"]
+
+
+def test_trap29_a_round_of_input_is_not_cut() -> None:
+    host = make_proxy(response_bytes=10)
+    asks = {"resultType": "input_required", "inputRequests": {"a": form()}}
+    assert "inputRequests" in view(called(host, asks, capabilities=FORMS))
+
+
+def test_prx3_what_a_parser_takes_beside_json_is_not_measured() -> None:
+    odd = {"content": [], "odd": float("inf")}
+    assert view(called(make_proxy(response_bytes=10), odd)) == odd
