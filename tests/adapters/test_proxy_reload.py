@@ -61,9 +61,10 @@ class Way:
         self.reports.pop(name)(ResponseReceived(request=name, message=message))
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
-        (name,) = (one for one, request in self.asked.items() if request.streams)
+        """Say something on every stream."""
         message = {"jsonrpc": "2.0", "method": method, "params": dict(params)}
-        self.reports[name](NotificationReceived(name, message))
+        for name in [one for one, request in self.asked.items() if request.streams]:
+            self.reports[name](NotificationReceived(name, message))
 
 
 @define(eq=False)
@@ -91,7 +92,20 @@ class Running:
         return self.ways[-1]
 
     async def listen(self, **options: Any) -> Exchange:
-        return await self.world.ask("subscriptions/listen", TOOLS, **options)
+        """Open a stream, to which the upstreams agree."""
+        exchange = await self.world.ask("subscriptions/listen", TOOLS, **options)
+        await self.agree()
+        return exchange
+
+    async def agree(self) -> None:
+        """Have each upstream say what it is, where it is asked first, and agree to push."""
+        for way in list(self.ways):
+            if "server/discover" in way.methods:
+                way.answer("server/discover", DISCOVERED)
+        await self.world.settle()
+        for way in self.ways:
+            way.notify("notifications/subscriptions/acknowledged", TOOLS)
+        await self.world.settle()
 
     async def reconfigure(self, *upstreams: HttpUpstream | StdioUpstream, **options: Any) -> None:
         sealer = self.proxy.settings.sealer
@@ -128,7 +142,7 @@ async def test_prx2_what_is_under_way_is_answered_on_the_way_it_went(world: Worl
     running = Running(world, Proxy([FARM]))
     stream = await running.listen()
     before = await world.ask("tools/list")
-    streaming, asking = running.ways
+    asking, streaming = running.ways
     await running.reconfigure(evolve(FARM, headers={"Authorization": "Bearer two"}))
     assert stream.replies == []
     assert (streaming.methods, asking.methods) == (["subscriptions/listen"], ["server/discover"])
@@ -152,20 +166,20 @@ async def test_prx2_what_is_under_way_is_answered_on_the_way_it_went(world: Worl
 async def test_prx2_an_upstream_that_is_as_before_keeps_its_way(world: World) -> None:
     running = Running(world, Proxy([FARM, LOCAL]))
     await running.listen()
-    assert len(running.ways) == 2
+    assert len(running.ways) == 3, "two to the farm: streams have connections of their own"
     await running.reconfigure(evolve(FARM, label="The farm"), evolve(LOCAL, tasks=False))
     await running.listen()
-    assert (len(running.ways), running.transports.old) == (2, ())
+    assert (len(running.ways), running.transports.old) == (3, ())
     await running.reconfigure(FARM, evolve(LOCAL, env={"X": "1"}))
     await running.listen()
-    assert (len(running.ways), [way.closed for way in running.ways]) == (3, [0, 0, 0])
+    assert (len(running.ways), [way.closed for way in running.ways]) == (4, [0, 0, 0, 0])
 
 
 @on_both_loops
 async def test_prx7_a_server_that_is_not_configured_any_more_is_let_go(world: World) -> None:
     running = Running(world, Proxy([FARM, LOCAL]))
     stream = await running.listen()
-    farm, local = running.ways
+    _, local, farm = running.ways
     await running.reconfigure(FARM)
     assert (stream.replies, farm.methods) == ([], ["subscriptions/listen"])
     assert (local.methods, local.closed) == ([], 1)
@@ -191,7 +205,7 @@ async def test_an_old_way_that_is_still_in_use_is_ended_with_the_proxy(world: Wo
     await running.listen()
     await running.reconfigure(evolve(FARM, headers=None))
     await running.transports.close()
-    assert [way.closed for way in running.ways] == [1]
+    assert [way.closed for way in running.ways] == [1, 1]
 
 
 # -- callers -------------------------------------------------------------------------------------------------
@@ -246,6 +260,7 @@ async def test_prx7_whoever_is_about_to_be_let_in_is_asked_for_by_the_new_rules(
     streams = [world.start("subscriptions/listen", TOOLS, facts=by(name)) for name in ("alice", "bob")]
     running.driver.reconfigure(Proxy([FARM], authenticate=later(known("alice"))))
     await world.settle()
+    await running.agree()
     assert [stream.status for stream in streams] == [None, 401]
     assert streams[0].sent[0]["method"] == "notifications/subscriptions/acknowledged"
     nameless = world.start("subscriptions/listen", TOOLS, facts=by("eve"))

@@ -496,14 +496,15 @@ def test_who_still_waits_when_the_proxy_ends_is_told(loop: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ["GET", "DELETE"])
-def test_leg2_a_proxy_has_no_sessions(verb: str) -> None:
+def test_leg2_a_session_that_never_was_is_unknown(verb: str) -> None:
     async def go(on: Any) -> None:
         async with proxying(on, before("http://127.0.0.1:9/mcp")) as url:
             place = urlsplit(url)
             reader, writer = await asyncio.open_connection(place.hostname, place.port)
-            head = f"{verb} {place.path} HTTP/1.1\r\nHost: {place.netloc}\r\nMcp-Session-Id: x\r\n\r\n"
+            session = "Mcp-Session-Id: x\r\nAccept: text/event-stream"
+            head = f"{verb} {place.path} HTTP/1.1\r\nHost: {place.netloc}\r\n{session}\r\n\r\n"
             writer.write(head.encode())
-            assert (await reader.readline()).split()[1] == b"405"
+            assert (await reader.readline()).split()[1] == b"404"
             writer.close()
             await writer.wait_closed()
 

@@ -20,6 +20,7 @@ from mcp_tasks_proto.errors import internal_error
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy import (
     Access,
+    AccessChanged,
     DropTask,
     InputKind,
     ProxyLimits,
@@ -562,3 +563,46 @@ def test_what_is_no_message_of_a_session_is_nothing() -> None:
     host = bridged()
     host.arrive(notification_message("notifications/progress", {}), session="session-1")
     assert host.of(Reply)[-1].http_status == 202
+
+
+# -- rights that change while somebody waits -----------------------------------------------------------------
+
+
+def withdrawn(exchange: int) -> AccessChanged:
+    return AccessChanged(exchange=exchange, principal=None, access=None)
+
+
+def test_prx7_who_waits_for_a_result_waits_no_longer_than_he_may() -> None:
+    host = bridged()
+    host.reads = True
+    waiting = host.ask("tasks/result", {"taskId": made(host)}, id=3)
+    host.answer("tasks/get", task(task_id="up-7"))
+    host.give(AccessChanged(exchange=waiting, principal=None, access=Access()))
+    assert waiting not in [one.exchange for one in host.of(Reply)]
+    host.give(withdrawn(waiting))
+    assert error(host.reply_to(waiting))["code"] == -32603
+
+
+def test_prx7_a_stream_hears_of_the_tools_that_its_caller_sees_now() -> None:
+    host = bridged()
+    stream = host.head("GET")
+    assert host.waiting("subscriptions/listen")
+    host.give(AccessChanged(exchange=stream, principal=None, access=Access(authorizations={})))
+    assert host.in_flight == {}
+
+
+def test_prx7_a_call_that_waits_for_its_client_asks_nothing_of_the_engine() -> None:
+    host = bridged()
+    exchange = host.ask("tools/call", {"name": "render", "arguments": {}})
+    asks = {"resultType": "input_required", "inputRequests": {"a": form()}, "requestState": "s"}
+    host.answer("tools/call", asks)
+    host.give(withdrawn(exchange))
+    assert exchange not in [one.exchange for one in host.of(Reply)]
+
+
+def test_prx7_modern_callers_are_the_engines() -> None:
+    host = bridged()
+    host.reads = True
+    stream = host.request("subscriptions/listen", {"notifications": {}})
+    host.give(withdrawn(stream))
+    assert result(host.reply_to(stream))["resultType"] == "complete"
