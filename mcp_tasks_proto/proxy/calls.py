@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from mcp_tasks_proto.errors import (
     ErrorCode,
@@ -105,6 +105,8 @@ class Calls:
         if isinstance(found, Trouble):
             return desk.callers.fail(exchange, trouble(found))
         call.declared = self._declarable(exchange, found)
+        if not any(kind in call.declared for kind in INPUT_KINDS):
+            call.round = evolve(call.round, answers={})  # nothing can have been asked (PRX.10)
         if call.tool is not None:
             name = exchange.request.params["name"]
             call.definition = found.tools.get(call.tool)
@@ -384,3 +386,7 @@ def _nothing() -> None:
 
 def _unknown_tool(name: str) -> ErrorObject:
     return invalid_params(f"unknown tool: {name}")
+
+
+INPUT_KINDS: Final = ("elicitation", "sampling", "roots")
+"""Client capabilities that let an upstream ask."""

@@ -42,8 +42,8 @@ class Rounds:
 
     def open(self, exchange: Exchange) -> Round | ErrorObject:
         """Read ``requestState`` and ``inputResponses``: answers to what was asked, of kinds that this request
-        declares. Without a state nothing was asked: what is well formed is left out, as unexpected answers
-        are, and an upstream that needs it asks again."""
+        declares. Without a state nothing says what was asked: they are only known to be answers, and go up as
+        they are, for an upstream may know them by their keys alone (core, "MRTR")."""
         params = exchange.request.params
         if exchange.request.method not in INPUT_METHODS:
             return Round()
@@ -51,9 +51,7 @@ class Rounds:
         if not isinstance(responses, dict):
             return invalid_params("inputResponses must be an object")
         if "requestState" not in params:
-            mistyped = next((name for name, one in responses.items() if not isinstance(one, dict)), None)
-            problem = f"inputResponses[{mistyped!r}] must be an object"
-            return Round() if mistyped is None else invalid_params(problem)
+            return self._unasked(responses)
         shared = self.desk.shared
         sealed = open_state(
             shared.settings.sealer,
@@ -69,6 +67,13 @@ class Rounds:
         if error := check_answers(sealed.asked, answers, exchange.capabilities):
             return error
         return Round(answers=answers, upstream_state=sealed.state["round"], handle=sealed.state["task"])
+
+    def _unasked(self, responses: Mapping[str, Any]) -> Round | ErrorObject:
+        if len(responses) > self.desk.shared.limits.input_keys:
+            return limit_reached("input_keys")
+        mistyped = next((name for name, one in responses.items() if not isinstance(one, dict)), None)
+        problem = f"inputResponses[{mistyped!r}] must be an object"
+        return Round(answers=responses) if mistyped is None else invalid_params(problem)
 
     def relay(self, exchange: Exchange, declared: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         """Pass on what an upstream asks for, if it may."""

@@ -101,10 +101,8 @@ FOR_CLIENTS = (*CLIENT_SCENARIOS, *LEGACY_CLIENT_SCENARIOS)
 NOT_THROUGH_PROXIES = (
     *LEGACY_SERVER_SCENARIOS,
     *FOR_CLIENTS,
-    "input-required-result-ignore-extra-params",
 )
-"""A proxy speaks 2026-07-28, is not a client of ours, and takes no answers without the state that came with
-the questions: the last one sends answers to a question that it was not asked."""
+"""The table is about 2026-07-28 there, and a proxy is not a client of ours."""
 INPUT_KINDS = ("form", "url", "sampling", "roots")
 
 ALONE = ("server-stateless",)

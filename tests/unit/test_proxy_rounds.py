@@ -417,12 +417,28 @@ def test_inp4_answers_without_a_state_have_to_be_answers(answers: Any) -> None:
     assert methods(host).count("tools/call") == 1
 
 
-def test_inp4_answers_to_nothing_are_left_out_and_the_upstream_asks_again() -> None:
-    """Core, "MRTR": unexpected answers are ignored, and what is missing is asked for once more."""
+def test_inp4_answers_without_a_state_go_up_as_they_are() -> None:
+    """Core, "MRTR": an upstream may know them by their keys, and ignores what it does not expect."""
     host = make_proxy()
-    params = {"name": "render", "inputResponses": {"a": ACCEPTED}}
+    answers = {"a": ACCEPTED, "unexpected": ACCEPTED}
+    params = {"name": "render", "inputResponses": answers}
     exchange = host.request("tools/call", params, capabilities=FORMS)
     discover(host)
-    assert "inputResponses" not in sent_up(host, "tools/call")[0]
+    assert sent_up(host, "tools/call")[0]["inputResponses"] == answers
+    assert "requestState" not in sent_up(host, "tools/call")[0]
     host.answer("tools/call", ASKS)
     assert result(host.reply_to(exchange))["inputRequests"] == {"a": form()}
+
+
+def test_prx10_who_can_be_asked_nothing_answers_nothing() -> None:
+    host = make_proxy()
+    host.request("tools/call", {"name": "render", "inputResponses": {"a": ACCEPTED}})
+    discover(host)
+    assert "inputResponses" not in sent_up(host, "tools/call")[0]
+
+
+def test_lim3_answers_without_a_state_are_so_many() -> None:
+    host = make_proxy(limits=ProxyLimits(input_keys=1))
+    params = {"name": "render", "inputResponses": {"a": ACCEPTED, "b": ACCEPTED}}
+    refused = host.request("tools/call", params, capabilities=FORMS)
+    assert error(host.reply_to(refused))["data"]["reason"] == "input_keys"

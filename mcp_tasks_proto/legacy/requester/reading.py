@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 _MODERN_META: Final = frozenset({PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO})
+_MODERN_PARAMS: Final = frozenset({"_meta", "inputResponses", "requestState"})
 _MODERN_NAMES: Final[Mapping[str, str]] = {"ttl": "ttlMs", "pollInterval": "pollIntervalMs"}
 _TASK_REQUESTS: Final[Mapping[str, str]] = {"sampling": "createMessage", "elicitation": "create"}
 
@@ -98,7 +99,7 @@ def discover_result(initialized: Mapping[str, Any]) -> dict[str, Any]:
 
 def legacy_params(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return params without what only modern requests carry."""
-    kept = {name: value for name, value in params.items() if name != "_meta"}
+    kept = {name: value for name, value in params.items() if name not in _MODERN_PARAMS}
     meta = {name: value for name, value in params["_meta"].items() if name not in _MODERN_META}
     return {**kept, "_meta": meta} if meta else kept
 
