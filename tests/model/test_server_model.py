@@ -82,6 +82,20 @@ def test_get1_the_view_has_the_members_of_its_status() -> None:
     assert model.changes[TASK] == 3
 
 
+def test_neg5_who_may_be_given_a_task() -> None:
+    model = ServerModel()
+    undeclared = ModelCaller(principal="ada", declares_tasks=False)
+    assert [model.called(support, ADA) for support in ("forbidden", "optional", "required")] == [
+        False,
+        True,
+        True,
+    ]
+    assert [model.called(support, undeclared) for support in ("forbidden", "optional")] == [False, False]
+    refused = model.called("required", undeclared)
+    assert isinstance(refused, ErrorAnswer)
+    assert refused.code == -32021
+
+
 @pytest.mark.parametrize(
     ("caller", "wanted", "now"),
     [(BOB, TASK, NOW), (ADA, "task-none", NOW), (ADA, 7, NOW), (ADA, TASK, NOW + 60_000)],
