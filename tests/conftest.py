@@ -12,8 +12,8 @@ os.environ["MCP_TASKS_STORE"] = "memory:"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 """Tests start hundreds of processes: none needs to compile anew what another has compiled."""
 
-# The same examples in each run, unless EXPLORE=1 asks for others: what fails for one fails for everybody. A busy
-# machine is slow: that says nothing about what is tested.
+# The same examples in each run, unless EXPLORE=1 asks for others: what fails for one fails for everybody.
+# And that a busy machine is slow says nothing about what is tested.
 settings.register_profile(
     "steady",
     deadline=None,
