@@ -22,7 +22,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 
 PIP := python -m pip --quiet --disable-pip-version-check install
 
-.PHONY: help demo test crash check conformance bench docs clean
+.PHONY: help demo test crash check conformance bench docs docs-kit clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -34,6 +34,7 @@ help:
 	@echo "make conformance  the official conformance suite, on both loops"
 	@echo "make bench        the benchmarks, each printing a ratio"
 	@echo "make docs         write the generated pages of docs/ anew (docs/eras.md from a run)"
+	@echo "make docs-kit     write the tables of docs/kit.md anew, from runs"
 	@echo "make clean        remove .venv and every cache"
 
 demo: $(VENV)/all.stamp
@@ -72,6 +73,9 @@ bench: $(VENV)/all.stamp
 
 docs: $(VENV)/all.stamp
 	$(BIN)/python -m docs.generate
+
+docs-kit: $(VENV)/all.stamp $(VENV)/fastmcp.stamp
+	FASTMCP_PYTHON=$(CURDIR)/$(FASTMCP)/bin/python $(BIN)/python -m docs.generate_kit
 
 clean:
 	rm -rf $(VENV) .bench .conformance .coverage .coverage.* .hypothesis .import_linter_cache dist build

@@ -13,6 +13,9 @@ from typing import Any, Final
 
 import pytest
 
+from docs.generate_kit import PAGE as KIT_PAGE
+from docs.generate_kit import checks, with_part
+
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
 EXAMPLE: Final = re.compile(r"^```python\n(.*?)^```$(?:\n+```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
@@ -45,6 +48,13 @@ def examples() -> list[Any]:
 def test_generated_pages_are_up_to_date(name: str) -> None:
     written = (DOCS / name).read_text(encoding="utf-8")
     assert written == GENERATOR.PAGES[name](), "run `make docs`"
+
+
+def test_the_checks_of_the_kit_are_up_to_date() -> None:
+    written = KIT_PAGE.read_text(encoding="utf-8")
+    assert written == with_part(written, "checks", checks()), (
+        "run `python -m docs.generate_kit --without-runs`"
+    )
 
 
 def test_every_rule_has_a_test_and_every_citation_a_rule() -> None:

@@ -16,7 +16,7 @@ from mcp_tasks_adapters.clock import SteadyClock
 from mcp_tasks_adapters.connecting import Connector
 from mcp_tasks_adapters.http_exchange import HttpAddress
 
-__all__ = ["AsyncioClientLoop", "connect", "connect_stdio"]
+__all__ = ["AsyncioClientLoop", "connect", "connect_stdio", "open_loop"]
 
 UNREAD_BYTES: Final = 256 * 1024
 """While more than this has come and was not taken, nothing is read."""
@@ -74,7 +74,7 @@ class AsyncioClientLoop(AsyncioLoop):
 
 
 @asynccontextmanager
-async def _open_loop() -> AsyncIterator[AsyncioClientLoop]:
+async def open_loop() -> AsyncIterator[AsyncioClientLoop]:
     """Give a loop for the length of the block. An exception of the block stays as it is, in no group."""
     raised: BaseException | None = None
     async with asyncio.TaskGroup() as group:
@@ -86,7 +86,7 @@ async def _open_loop() -> AsyncIterator[AsyncioClientLoop]:
         raise raised
 
 
-_connector = Connector(_open_loop)
+_connector = Connector(open_loop)
 connect = _connector.connect
 connect_stdio = _connector.connect_stdio
 

@@ -11,6 +11,7 @@ import click
 
 from mcp_tasks_adapters.cli import diagram as diagrams
 from mcp_tasks_adapters.cli.client.commands import COMMANDS
+from mcp_tasks_adapters.cli.kit.command import kit_command
 from mcp_tasks_adapters.cli.options import POSITIVE, endpoint_options, loop_option, store_options
 from mcp_tasks_adapters.cli.serve import (
     Endpoint,
@@ -235,5 +236,5 @@ def diagram(output_format: str) -> None:
     click.echo(diagrams.render(output_format), nl=False)
 
 
-for command in COMMANDS:
+for command in (*COMMANDS, kit_command):
     mcp_tasks.add_command(command)

@@ -17,7 +17,7 @@ from mcp_tasks_adapters.connecting import Connector
 from mcp_tasks_adapters.http_exchange import HttpAddress
 from mcp_tasks_adapters.trio_h11.loop import TrioLoop
 
-__all__ = ["TrioClientLoop", "connect", "connect_stdio"]
+__all__ = ["TrioClientLoop", "connect", "connect_stdio", "open_loop"]
 
 READ_BYTES = 64 * 1024
 
@@ -80,7 +80,7 @@ class TrioClientLoop(TrioLoop):
 
 
 @asynccontextmanager
-async def _open_loop() -> AsyncIterator[TrioClientLoop]:
+async def open_loop() -> AsyncIterator[TrioClientLoop]:
     """Give a loop for the length of the block. An exception of the block stays as it is, in no group."""
     raised: BaseException | None = None
     async with trio.open_nursery() as nursery:
@@ -95,7 +95,7 @@ async def _open_loop() -> AsyncIterator[TrioClientLoop]:
         raise raised
 
 
-_connector = Connector(_open_loop)
+_connector = Connector(open_loop)
 connect = _connector.connect
 connect_stdio = _connector.connect_stdio
 

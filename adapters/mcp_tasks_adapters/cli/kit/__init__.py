@@ -1,0 +1,1 @@
+"""``mcp-tasks kit``: how a server, or a proxy, keeps the contract, rule by rule."""

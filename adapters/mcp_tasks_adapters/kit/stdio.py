@@ -1,0 +1,214 @@
+"""Posts on stdio: processes of one server, and which post a line belongs to."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from attrs import define, field
+
+from mcp_tasks_adapters.client.loop import ClientLoop, Process
+from mcp_tasks_adapters.kit.carrier import in_time
+from mcp_tasks_proto.errors import LimitExceeded, RemoteProtocolError
+from mcp_tasks_proto.limits import Limits
+from mcp_tasks_proto.testing.kit import Came, Ended, Fact, Post, Silent, Unreadable
+from mcp_tasks_proto.vocabulary import SUBSCRIPTION_ID
+from mcp_tasks_proto.wire.jsonrpc import decode, encode, is_id, notification_message
+from mcp_tasks_proto.wire.stdio import LineDecoder, frame
+
+__all__ = ["Sorter", "StdioCarrier"]
+
+WRITE_MS: Final = 10_000
+"""For a line to be taken."""
+CANCELLED: Final = 64
+"""Requests that were cancelled and are remembered."""
+GRACE_MS: Final = 3_000
+"""For a server to end when its stdin is closed, and again when it is told to."""
+
+
+class StdioCarrier:
+    """The way to a server that is started here, as often as there are channels."""
+
+    def __init__(self, spawn: Callable[[], Awaitable[Process]], *, loop: ClientLoop, limits: Limits) -> None:
+        self._spawn = spawn
+        self._loop = loop
+        self._limits = limits
+        self._channels: dict[int, _Channel] = {}
+        self._channel_of: dict[int, _Channel] = {}
+
+    async def open(self, exchange: int, post: Post) -> None:
+        """Send a line, to a process that is started if there is none."""
+        channel = self._channels.get(post.channel)
+        if channel is None:
+            channel = self._channels[post.channel] = _Channel(Sorter(self._limits))
+        self._channel_of[exchange] = channel
+        channel.sorter.add(exchange, post)
+        try:
+            if channel.process is None:
+                channel.process = await self._spawn()
+        except OSError as error:
+            channel.sorter.lost(f"the server cannot be started: {error}")
+        else:
+            await self._write(channel, channel.process, frame(post.body))
+
+    async def next(self, exchange: int, within_ms: int) -> Fact:
+        """Read until there is something to tell of this exchange."""
+        channel = self._channel_of[exchange]
+        facts = channel.sorter.facts[exchange]
+        until_ms = self._loop.now_ms() + within_ms
+        while not facts and channel.process is not None:
+            left_ms = max(0, until_ms - self._loop.now_ms())
+            data = await in_time(self._loop, left_ms, channel.process.receive)
+            if data is None:
+                return Silent()
+            if isinstance(data, OSError) or not data:
+                code = await self._end(channel.process)
+                channel.process = None
+                channel.sorter.lost(f"the server ended (exit code {code})")
+            else:
+                channel.sorter.receive(data)
+        return facts.popleft() if facts else Ended()
+
+    async def close(self, exchange: int) -> None:
+        """Take no more of what belongs to it, and tell the server where it goes on."""
+        channel = self._channel_of.pop(exchange)
+        line = channel.sorter.drop(exchange)
+        process = channel.process
+        if line is not None and process is not None:
+            await self._write(channel, process, line)
+
+    async def _write(self, channel: _Channel, process: Process, line: bytes) -> None:
+        try:
+            if not await self._loop.within(WRITE_MS / 1000, lambda: process.send(line)):
+                channel.sorter.lost("the server does not read")
+        except OSError as error:
+            channel.sorter.lost(f"the server cannot be written to: {error}")
+
+    async def finish(self) -> None:
+        """End every process."""
+        for channel in self._channels.values():
+            if channel.process is not None:
+                await self._end(channel.process)
+        self._channels.clear()
+
+    async def _end(self, process: Process) -> int | None:
+        """See a process off; return its exit code, ``None`` when it outlived even that."""
+        code: list[int] = []
+
+        async def wait() -> None:
+            try:
+                while await process.receive():
+                    pass  # a server that is not read may not be able to end
+            except OSError:
+                pass
+            code.append(await process.wait())
+
+        try:
+            await process.close_input()
+            if not await self._loop.within(GRACE_MS / 1000, wait):
+                process.terminate()
+                await self._loop.within(GRACE_MS / 1000, wait)
+        finally:
+            process.kill()
+            await process.close()
+        return code[0] if code else None
+
+
+@define(eq=False)
+class _Channel:
+    sorter: Sorter
+    process: Process | None = None
+
+
+@define(eq=False)
+class Sorter:
+    """Tells to which post a line belongs, without I/O."""
+
+    limits: Limits
+    facts: dict[int, deque[Fact]] = field(init=False, factory=dict)
+    """What has come for each exchange that is open, and was not fetched yet."""
+    _posts: dict[int, Post] = field(init=False, factory=dict)
+    _lines: LineDecoder = field(init=False)
+    _answered: set[int] = field(init=False, factory=set)
+    _over: deque[str | int] = field(init=False, factory=lambda: deque(maxlen=CANCELLED))
+    """Ids of requests that were cancelled: what still comes for them is of no interest."""
+
+    def __attrs_post_init__(self) -> None:
+        self._lines = LineDecoder(self.limits)
+
+    def add(self, exchange: int, post: Post) -> None:
+        """There is a new exchange."""
+        self._posts[exchange] = post
+        self.facts[exchange] = deque()
+
+    def drop(self, exchange: int) -> bytes | None:
+        """An exchange is over; return the line that says so to the server, if it was not answered."""
+        post = self._posts.pop(exchange)
+        del self.facts[exchange]
+        if post.era == "none" or not isinstance(post.message, Mapping) or "id" not in post.message:
+            return None
+        id_ = post.message["id"]
+        if exchange in self._answered or post.method is None:
+            return None
+        if is_id(id_):
+            self._over.append(id_)
+        return frame(encode(notification_message("notifications/cancelled", {"requestId": id_})))
+
+    def receive(self, data: bytes) -> None:
+        """Take in bytes from stdout."""
+        for line in self._lines.feed(data):
+            if isinstance(line, LimitExceeded):
+                self._give(None, Unreadable("a line over a limit of this side (message_bytes)"))
+                continue
+            try:
+                message = decode(line, self.limits)
+            except RemoteProtocolError:
+                self._give(None, Unreadable("a line that is not JSON"))
+            else:
+                self._sort(message)
+
+    def lost(self, trouble: str) -> None:
+        """Nothing more comes for any of the exchanges."""
+        self._lines = LineDecoder(self.limits)
+        for facts in self.facts.values():
+            facts.append(Ended(trouble))
+
+    def _sort(self, message: Any) -> None:
+        known, id_ = _named(message)
+        exchange = self._with_id(id_) if known else None
+        if exchange is None and any(over == id_ and type(over) is type(id_) for over in self._over):
+            return
+        if exchange is not None and "method" not in message:
+            self._answered.add(exchange)
+        self._give(exchange, Came(message))
+
+    def _give(self, exchange: int | None, fact: Fact) -> None:
+        """Give a fact to its exchange; what belongs to none goes to the one that was opened last."""
+        if exchange is None and self.facts:
+            exchange = max(self.facts)
+        if exchange is not None:
+            self.facts[exchange].append(fact)
+
+    def _with_id(self, id_: Any) -> int | None:
+        """Return the exchange, the last if there are several, whose request has this id."""
+        found = [
+            exchange
+            for exchange, post in self._posts.items()
+            if isinstance(post.message, Mapping)
+            and "id" in post.message
+            and post.message["id"] == id_
+            and type(post.message["id"]) is type(id_)
+        ]
+        return found[-1] if found else None
+
+
+def _named(message: Any) -> tuple[bool, Any]:
+    """Return whether a message names a request, and the id of that."""
+    if not isinstance(message, Mapping):
+        return False, None
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, Mapping) else None
+    if isinstance(meta, Mapping) and SUBSCRIPTION_ID in meta:
+        return True, meta[SUBSCRIPTION_ID]
+    return "method" not in message, message.get("id")

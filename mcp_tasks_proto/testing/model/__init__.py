@@ -1,0 +1,38 @@
+"""The server role at its most naïve: what each answer must be, after whatever happened before.
+
+:class:`ServerModel` was written from the contract and knows no engine, no table and no store: one dictionary
+of tasks, one event after the other, each done at once. Tell it what happens to a server, in the order in
+which that server made it durable, and compare what it says with what the server answered: :func:`difference`
+does.
+Times are Unix milliseconds and are given with each event.
+
+What it leaves to the server: texts, ``lastUpdatedAt`` (it counts the changes of a view instead, LIFE.5), and
+the caps of a store (TTL.2). ``docs/testing.md`` shows it at work.
+"""
+
+from mcp_tasks_proto.testing.model.answers import (
+    SOME_TEXT,
+    ErrorAnswer,
+    PeerAnswer,
+    ReportAnswer,
+    ResultAnswer,
+    difference,
+)
+from mcp_tasks_proto.testing.model.forms import answer_fits, may_be_asked
+from mcp_tasks_proto.testing.model.server import ServerModel
+from mcp_tasks_proto.testing.model.tasks import ModelCaller, ModelTask, Question
+
+__all__ = [
+    "SOME_TEXT",
+    "ErrorAnswer",
+    "ModelCaller",
+    "ModelTask",
+    "PeerAnswer",
+    "Question",
+    "ReportAnswer",
+    "ResultAnswer",
+    "ServerModel",
+    "answer_fits",
+    "difference",
+    "may_be_asked",
+]

@@ -1,0 +1,339 @@
+"""Hypothesis strategies for whatever reaches a server of tasks, or is kept by one.
+
+The one module of the core that needs ``hypothesis``, which nothing else brings along: install it beside your
+own tests, and import this module by its own name. ``docs/testing.md`` shows it at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import frozen
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from mcp_tasks_proto.errors import ErrorObject
+from mcp_tasks_proto.lifecycle import Status
+from mcp_tasks_proto.records import InputEntry, Resumption, TaskRecord
+from mcp_tasks_proto.testing.messages import request
+from mcp_tasks_proto.testing.model import ModelCaller
+from mcp_tasks_proto.vocabulary import TASKS_EXTENSION
+
+__all__ = [
+    "ToolScript",
+    "callers",
+    "capabilities",
+    "hostile_messages",
+    "input_requests",
+    "json_values",
+    "messages",
+    "nearly_valid_messages",
+    "records",
+    "task_ids",
+    "tool_scripts",
+    "valid_messages",
+]
+
+FIRST_MS: Final = 1_600_000_000_000
+LAST_MS: Final = 4_000_000_000_000
+TASK_ID_LETTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._~-"
+
+names = st.text("abcdefghijklmnopqrstuvwxyz_.2", min_size=1, max_size=8)
+texts = st.text(max_size=12)
+milliseconds = st.integers(1, 10_000_000)
+
+
+def json_values(max_leaves: int = 8) -> SearchStrategy[Any]:
+    """Any JSON value with about so many leaves."""
+    leaves = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(-1e9, 1e9) | texts
+    return st.recursive(
+        leaves,
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+        max_leaves=max_leaves,
+    )
+
+
+def objects() -> SearchStrategy[dict[str, Any]]:
+    """Any small JSON object."""
+    return st.dictionaries(texts, json_values(4), max_size=3)
+
+
+def task_ids() -> SearchStrategy[str]:
+    """Ids that a task can have (LIFE.6)."""
+    return st.text(TASK_ID_LETTERS, min_size=21, max_size=40)
+
+
+# -- what clients say ----------------------------------------------------------------------------------------
+
+
+def capabilities(*, tasks: bool | None = None) -> SearchStrategy[dict[str, Any]]:
+    """What a client may declare (NEG.4, INP.2), with the Tasks extension, without it, or either."""
+    own = st.fixed_dictionaries(
+        {},
+        optional={
+            "elicitation": st.sampled_from([{}, {"form": {}}, {"url": {}}, {"form": {}, "url": {}}]),
+            "sampling": st.sampled_from([{}, {"tools": {}}, {"context": {}}]),
+            "roots": st.just({}),
+            "x-unknown": json_values(2),
+        },
+    )
+    declared = own.flatmap(
+        lambda known: objects().map(lambda more: {**known, "extensions": {TASKS_EXTENSION: more}})
+    )
+    return {True: declared, False: own, None: own | declared}[tasks]
+
+
+def callers(principals: tuple[str | None, ...] = ("ada", "bob", None)) -> SearchStrategy[ModelCaller]:
+    """Who asks, for the reference model: most declare tasks, and have them on."""
+    mostly = st.sampled_from([True, True, True, False])
+    return st.builds(
+        ModelCaller,
+        principal=st.sampled_from(principals),
+        declares_tasks=mostly,
+        tasks_enabled=mostly,
+        capabilities=capabilities(tasks=False),
+    )
+
+
+def valid_messages(ids: SearchStrategy[str] | None = None) -> SearchStrategy[dict[str, Any]]:
+    """Requests of 2026-07-28 that a server must serve; ``ids`` are the task ids they name."""
+    wanted = task_ids() if ids is None else ids
+    answers = st.dictionaries(names, objects(), max_size=2)
+    named = st.fixed_dictionaries({"taskId": wanted})
+    bodies = st.one_of(
+        st.tuples(st.just("tasks/get"), named),
+        st.tuples(st.just("tasks/cancel"), named),
+        st.tuples(
+            st.just("tasks/update"), st.fixed_dictionaries({"taskId": wanted, "inputResponses": answers})
+        ),
+        st.tuples(st.just("tools/call"), st.fixed_dictionaries({"name": names, "arguments": objects()})),
+        st.tuples(st.just("server/discover") | st.just("tools/list"), st.just({})),
+        st.tuples(
+            st.just("subscriptions/listen"),
+            st.fixed_dictionaries(
+                {"notifications": st.fixed_dictionaries({"taskIds": st.lists(wanted, max_size=3)})}
+            ),
+        ),
+    )
+    return st.builds(
+        _message,
+        bodies,
+        more=objects(),
+        id=st.integers(0, 2**31) | texts,
+        capabilities=capabilities(tasks=False),
+    )
+
+
+def _message(body: tuple[str, Mapping[str, Any]], more: Mapping[str, Any], **facts: Any) -> dict[str, Any]:
+    method, params = body
+    return request(method, {**{f"x-{name}": value for name, value in more.items()}, **params}, **facts)
+
+
+def nearly_valid_messages(ids: SearchStrategy[str] | None = None) -> SearchStrategy[dict[str, Any]]:
+    """The same with one member, at whatever depth, gone or replaced by something else."""
+
+    @st.composite
+    def spoiled(draw: st.DrawFn) -> dict[str, Any]:
+        message: dict[str, Any] = _copied(draw(valid_messages(ids)))
+        places = list(_places(message))
+        inside, name = draw(st.sampled_from(places))
+        inside.pop(name)
+        inside.update(draw(st.just({}) | json_values(3).map(lambda value: {name: value})))
+        return message
+
+    return spoiled()
+
+
+def _copied(value: Any) -> Any:
+    return {name: _copied(member) for name, member in value.items()} if isinstance(value, dict) else value
+
+
+def _places(value: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
+    """Return every member of an object and of the objects in it."""
+    inner = [place for member in value.values() if isinstance(member, dict) for place in _places(member)]
+    return [(value, name) for name in value] + inner
+
+
+def hostile_messages() -> SearchStrategy[Any]:
+    """Values that no client would send by mistake: other shapes, deep, long, with names that look right."""
+    deep = st.integers(1, 100).map(_nested)
+    prefixed = st.builds(
+        lambda method, params, at: {"jsonrpc": "2.0", "id": at, "method": method, "params": params},
+        st.sampled_from(
+            ["tasks/get", "tasks/update", "tasks/result", "tools/call", "initialize", "", "\x00"]
+        ),
+        json_values(),
+        json_values(1),
+    )
+    batch = st.lists(valid_messages(), max_size=2)
+    long = st.integers(1, 5_000).map(lambda size: request("tasks/get", {"taskId": "t" * size}))
+    return json_values(12) | deep | prefixed | batch | long
+
+
+def _nested(depth: int) -> Any:
+    value: Any = {}
+    for _ in range(depth):
+        value = {"params": [value]}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"_meta": value, "taskId": value}}
+
+
+def messages(ids: SearchStrategy[str] | None = None) -> SearchStrategy[Any]:
+    """Valid, nearly valid and hostile messages, as many of each."""
+    return valid_messages(ids) | nearly_valid_messages(ids) | hostile_messages()
+
+
+# -- what tools do -----------------------------------------------------------------------------------------
+
+
+def input_requests() -> SearchStrategy[dict[str, Any]]:
+    """Requests that a tool may make of a client whose capabilities allow it."""
+    fields = st.dictionaries(names, st.sampled_from(["string", "integer", "boolean"]), max_size=3)
+    forms = st.builds(
+        lambda message, kinds: {
+            "method": "elicitation/create",
+            "params": {
+                "message": message,
+                "requestedSchema": {
+                    "type": "object",
+                    "properties": {name: {"type": kind} for name, kind in kinds.items()},
+                    "required": sorted(kinds),
+                },
+            },
+        },
+        texts,
+        fields,
+    )
+    links = texts.map(
+        lambda message: {
+            "method": "elicitation/create",
+            "params": {
+                "mode": "url",
+                "message": message,
+                "url": "https://example.com/a",
+                "elicitationId": "e-1",
+            },
+        }
+    )
+    return forms | links | st.just({"method": "roots/list"})
+
+
+@frozen
+class ToolScript:
+    """What the worker of a task does: steps, and then an end.
+
+    A step is ``("progress", text)``, ``("checkpoint", value)``, ``("ask", {name: request})``,
+    ``("withdraw",)``, which gives up what was asked last, or ``("ttl", milliseconds)``. The end is
+    ``("complete", result)``, ``("fail", code, message)``, ``("stop",)`` or ``("never",)``.
+    """
+
+    steps: tuple[tuple[Any, ...], ...]
+    end: tuple[Any, ...]
+
+
+def tool_scripts(max_steps: int = 5) -> SearchStrategy[ToolScript]:
+    """Workers that behave."""
+    steps = st.one_of(
+        st.tuples(st.just("progress"), texts),
+        st.tuples(st.just("checkpoint"), json_values(3)),
+        st.tuples(st.just("ask"), st.dictionaries(names, input_requests(), min_size=1, max_size=3)),
+        st.just(("withdraw",)),
+        st.tuples(st.just("ttl"), milliseconds),
+    )
+    ends = st.one_of(
+        st.tuples(st.just("complete"), _results()),
+        st.tuples(st.just("fail"), st.integers(-32099, -32000) | st.integers(1, 100), texts),
+        st.sampled_from([("stop",), ("never",)]),
+    )
+    return st.builds(ToolScript, st.lists(steps, max_size=max_steps).map(tuple), ends)
+
+
+def _results() -> SearchStrategy[dict[str, Any]]:
+    text = texts.map(lambda said: {"content": [{"type": "text", "text": said}]})
+    return st.builds(lambda result, more: {**more, **result}, text, st.just({}) | st.just({"isError": True}))
+
+
+# -- what is kept ------------------------------------------------------------------------------------------
+
+
+@st.composite
+def records(draw: st.DrawFn, statuses: tuple[Status, ...] = tuple(Status)) -> TaskRecord:
+    """Records that a server may have written, of these statuses."""
+    status = draw(st.sampled_from(statuses))
+    created = draw(st.integers(FIRST_MS, LAST_MS))
+    common: dict[str, Any] = {
+        "task_id": draw(task_ids()),
+        "version": draw(st.integers(1, 50)),
+        "principal": draw(st.sampled_from(["ada", "bob", None])),
+        "tool": draw(names),
+        "status": status,
+        "status_message": draw(st.none() | texts),
+        "created_at_ms": created,
+        "last_updated_at_ms": created + draw(st.integers(0, 1_000_000)),
+        "ttl_ms": draw(st.none() | milliseconds),
+        "poll_interval_ms": draw(st.none() | milliseconds),
+        "payload_bytes": draw(st.integers(0, 1_000)),
+        "extra": draw(st.dictionaries(names.map("x-{}".format), json_values(2), max_size=2)),
+    }
+    return TaskRecord(**common, **draw(_MEMBERS[status](created)))
+
+
+def _live(created: int, entries: SearchStrategy[list[InputEntry]]) -> SearchStrategy[dict[str, Any]]:
+    resumptions = st.builds(Resumption, times=st.integers(0, 5), checkpoint=json_values(2))
+    return st.fixed_dictionaries(
+        {
+            "arguments": objects(),
+            "client_capabilities": capabilities(tasks=True),
+            "inputs": entries.map(_with_keys),
+            "cancel_requested_at_ms": st.none() | st.integers(created, created + 1_000),
+            "node": st.none() | names,
+            "resumption": st.none() | resumptions,
+        }
+    )
+
+
+def _with_keys(entries: list[InputEntry]) -> tuple[InputEntry, ...]:
+    """Give each its own key (INP.1)."""
+    return tuple(
+        InputEntry(
+            key=f"{entry.name}.{number}",
+            name=entry.name,
+            ask=entry.ask,
+            request=entry.request,
+            response=entry.response,
+            withdrawn=entry.withdrawn,
+        )
+        for number, entry in enumerate(entries, 2)
+    )
+
+
+def _entries(**facts: SearchStrategy[Any]) -> SearchStrategy[InputEntry]:
+    asks = st.none() | names
+    return st.builds(InputEntry, key=names, name=names, ask=asks, request=input_requests(), **facts)
+
+
+_OUTSTANDING: Final = _entries(response=st.none(), withdrawn=st.just(False))
+_SETTLED: Final = _entries(response=objects(), withdrawn=st.booleans()) | _entries(
+    response=st.none(), withdrawn=st.just(True)
+)
+_ERRORS: Final = st.builds(ErrorObject, st.integers(-32099, -32000), texts, st.none() | objects())
+_MEMBERS: Final[Mapping[Status, Any]] = {
+    Status.WORKING: lambda created: _live(created, st.lists(_SETTLED, max_size=2)),
+    Status.INPUT_REQUIRED: lambda created: _live(
+        created,
+        st.builds(
+            lambda settled, waiting: settled + waiting,
+            st.lists(_SETTLED, max_size=2),
+            st.lists(_OUTSTANDING, min_size=1, max_size=2),
+        ),
+    ),
+    Status.COMPLETED: lambda _: st.fixed_dictionaries(
+        {"arguments": st.none(), "client_capabilities": st.just({}), "result": _results()}
+    ),
+    Status.FAILED: lambda _: st.fixed_dictionaries(
+        {"arguments": st.none(), "client_capabilities": st.just({}), "error": _ERRORS}
+    ),
+    Status.CANCELLED: lambda _: st.fixed_dictionaries(
+        {"arguments": st.none(), "client_capabilities": st.just({})}
+    ),
+}

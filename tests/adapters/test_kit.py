@@ -1,0 +1,308 @@
+"""The kit over HTTP and on stdio, on both loops, and as a command: our own server keeps the contract."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from click.testing import CliRunner
+from mcp_tasks_adapters.asyncio_h11 import kit as asyncio_kit
+from mcp_tasks_adapters.cli.kit.command import ROLES, kit_command
+from mcp_tasks_adapters.kit import Progress
+from mcp_tasks_adapters.trio_h11 import kit as trio_kit
+
+from mcp_tasks_proto.testing.kit import Kit, KitSettings, Role, ToolCall, Verdict
+from tests.adapters.cli_client_harness import MCP_TASKS, PATIENCE_S, run, running, serving
+from tests.adapters.client_harness import LOOPS
+from tests.adapters.kit_server import make_server
+
+SERVER: Final = Path(__file__).parent / "kit_server.py"
+
+NAMED: Final = {
+    Role.COMPLETING: ToolCall("render"),
+    Role.ERRING: ToolCall("spoil"),
+    Role.FAILING: ToolCall("collapse"),
+    Role.ASKING: ToolCall("commission"),
+    Role.ASKING_FIRST: ToolCall("book"),
+    Role.SLOW: ToolCall("idle"),
+    Role.EXPIRING: ToolCall("flash"),
+    Role.PLAIN: ToolCall("greet", {"name": "Ada"}),
+}
+SETTINGS: Final = KitSettings(
+    calls=NAMED, search=False, answer_ms=60_000, task_ms=60_000, quiet_ms=50, total_ms=600_000
+)
+"""Patient with a machine that is busy; what is to stay away is waited for only briefly."""
+
+ALWAYS_UNSEEN: Final = {
+    "tasks that are not advertised",
+    "initialize where it is not served",
+    "tasks that are not declared",
+}
+OF_STDIO: Final = {
+    "notifications are not answered",
+    "ids in flight",
+    "a stream is cancelled",
+    "nothing but messages",
+}
+OF_HTTP: Final = {
+    "other verbs",
+    "a foreign origin",
+    "another content type",
+    "an accept that takes nothing",
+    "headers that are missing",
+    "headers that differ",
+    "headers that are repeated",
+    "the name of a tool",
+    "the name of another task",
+    "a task without its name",
+    "headers in other clothes",
+    "mirrored arguments",
+    "headers of sessions",
+    "a notification",
+    "kinds of bodies",
+    "streams are not buffered",
+    "status codes",
+    "status codes of malformed requests",
+    "a task in both eras",
+    "tasks of others",
+}
+
+
+def of(kit: Kit, verdict: Verdict) -> dict[str, str]:
+    """Return the checks with a verdict, and the reasons."""
+    return {one.check.name: one.reason for one in kit.findings if one.verdict is verdict}
+
+
+def no_progress(_: Kit) -> None:
+    """Where nobody looks."""
+
+
+def over_http(loop: str, url: str, *, progress: Progress = no_progress) -> Kit:
+    """Examine an endpoint."""
+    callers = {"headers": {"x-user": "ada"}, "other_headers": {"x-user": "bob"}}
+    if loop == "trio":
+        import trio
+
+        return trio.run(lambda: trio_kit.examine_http(url, SETTINGS, progress=progress, **callers))
+    import asyncio
+
+    return asyncio.run(asyncio_kit.examine_http(url, SETTINGS, progress=progress, **callers))
+
+
+def on_stdio(loop: str, *command: str, settings: KitSettings = SETTINGS) -> Kit:
+    """Examine a server that is started."""
+    if loop == "trio":
+        import trio
+
+        return trio.run(lambda: trio_kit.examine_stdio(command, settings, stderr=subprocess.DEVNULL))
+    import asyncio
+
+    return asyncio.run(asyncio_kit.examine_stdio(command, settings, stderr=subprocess.DEVNULL))
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with serving(SERVER) as url:
+        yield url
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_our_server_passes_over_http(url: str, loop: str) -> None:
+    done: list[int] = []
+    kit = over_http(loop, url, progress=lambda kit: done.append(len(kit.findings)))
+    assert of(kit, Verdict.FAIL) == {}
+    assert set(of(kit, Verdict.NOT_OBSERVABLE)) == ALWAYS_UNSEEN | OF_STDIO
+    assert done == sorted(done)
+    assert done[-1] >= len(kit.checks) - 1
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_our_server_passes_on_stdio(loop: str) -> None:
+    """On stdio nobody is told apart from anybody, so that there is no tasks/list either."""
+    command = [*MCP_TASKS, "serve", f"{SERVER}:server", "--store", "memory:", "--stdio", "--loop", loop]
+    kit = on_stdio(loop, *command)
+    assert of(kit, Verdict.FAIL) == {}
+    assert set(of(kit, Verdict.NOT_OBSERVABLE)) == ALWAYS_UNSEEN | OF_HTTP | {"tasks are listed"}
+
+
+# -- those who do not answer ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_nobody_listens(loop: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as place:
+        url = f"http://127.0.0.1:{place.getsockname()[1]}/mcp"
+    kit = over_http(loop, url)
+    assert kit.unreachable is not None
+    assert kit.unreachable.startswith("no connection to the server: ")
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        (["/no/such/command"], "the server cannot be started"),
+        ([sys.executable, "-c", "raise SystemExit(3)"], "the server ended (exit code 3)"),
+    ],
+)
+def test_a_server_that_does_not_run(loop: str, command: list[str], why: str) -> None:
+    kit = on_stdio(loop, *command)
+    assert str(kit.unreachable).startswith((why, "the server cannot be written to"))
+
+
+NOISY: Final = """
+import sys, json
+print("Welcome to my server!", flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        result = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_std1_a_greeting_on_stdout_is_a_failure_and_no_reason_to_stop(loop: str) -> None:
+    """And a server that dies of a message is started again for the next one."""
+    kit = on_stdio(loop, sys.executable, "-c", NOISY)
+    failed = of(kit, Verdict.FAIL)
+    assert failed["nothing but messages"] == "a line that is not JSON came on stdout"
+    assert "the server ended" in failed["what is not json"]
+    assert "ids come back as they were" not in failed
+
+
+class Page(BaseHTTPRequestHandler):
+    """A web page where a server should be."""
+
+    def do_POST(self) -> None:
+        """Answer with it."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<p>Hello!</p>")
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - so it is named there
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/mcp"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_web_page_is_no_server(page: str, loop: str) -> None:
+    kit = over_http(loop, page)
+    assert of(kit, Verdict.FAIL) == {
+        "discovery": "there came no JSON-RPC response (HTTP 200) where a result was due"
+    }
+    assert not of(kit, Verdict.PASS)
+
+
+# -- the command ---------------------------------------------------------------------------------------------
+
+CALLERS: Final = ("--header", "x-user: ada", "--other-header", "x-user: bob")
+
+
+def test_the_command_finds_out_what_the_tools_do(url: str) -> None:
+    """One JSON object a line: checks, rules, and a summary; the exit code says that nothing failed."""
+    ran = run("kit", url, *CALLERS, "--json", "--time-limit", "600", "--wait", "60")
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    assert [line for line in lines if line.get("verdict") == "fail"] == []
+    assert (ran.code, ran.err) == (0, "")
+    assert {line["type"] for line in lines} == {"check", "rule", "summary"}
+    (summary,) = (line for line in lines if line["type"] == "summary")
+    assert summary["checks"]["fail"] == summary["rules"]["fail"] == 0
+    assert summary["interrupted"] is False
+    assert set(summary["tools"].values()) <= set(make_server().tools)
+
+
+def test_the_command_shows_a_failure_to_people(page: str) -> None:
+    """What was sent, what came, what was asked for, and where that stands."""
+    ran = run("kit", page)
+    assert ran.code == 1
+    for said in (
+        "NEG.9   fail            discovery (must)",
+        "✗ discovery  NEG.9",
+        "asked for: server/discover is answered",
+        "source: MCP 2026-07-28, Discovery",
+        "but: there came no JSON-RPC response (HTTP 200)",
+        "→ Mcp-Method: server/discover",
+        '"method": "server/discover"',
+        "← HTTP 200 text/html",
+        "1 fail",
+    ):
+        assert said in ran.out, ran.out
+
+
+def test_the_command_reports_what_is_demanded_alone(page: str) -> None:
+    ran = run("kit", page, "--strength", "must", "--json")
+    strengths = {json.loads(line).get("strength") for line in ran.out.splitlines()}
+    assert strengths == {"must", None}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "it is mcp-tasks kit URL, or mcp-tasks kit --stdio COMMAND."),
+        (["ftp://x"], "'ftp://x' is no server"),
+        (["http://x/mcp", "--stdio", "server"], "--stdio takes the place of URL"),
+        (["--stdio", "'"], "--stdio: No closing quotation."),
+        (["--stdio", ""], "--stdio needs the command"),
+        (["http://x/mcp", "--slow", "idle={"], "The arguments of --slow: "),
+        (
+            ["http://x/mcp", "--asking-first", "book=[]"],
+            "The arguments of --asking-first must be a JSON object.",
+        ),
+        (["http://x/mcp", "--header", "secret"], "--header takes 'Name: value'."),
+        (["--stdio", "server", "--server-log", "/no/such/folder/log"], "--server-log: cannot write"),
+    ],
+)
+def test_what_cannot_be_used_is_said(words: list[str], said: str) -> None:
+    ran = CliRunner().invoke(kit_command, words)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert said in ran.stderr
+
+
+def test_nobody_answers_the_command(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    script = "import sys; sys.exit('it is not my day')"
+    ran = run("kit", "--stdio", f'{sys.executable} -c "{script}"', "--server-log", str(log))
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err.startswith("Nobody answers: the server ")
+    assert "it is not my day" in log.read_text()
+
+
+def test_a_run_can_be_stopped(tmp_path: Path) -> None:
+    """What is known by then is reported."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
+        with running("kit", url, "--json") as examining:
+            asked, _ = silent.accept()
+            with asked:
+                asked.recv(1)
+                examining.send_signal(signal.SIGINT)
+                out, err = examining.communicate(timeout=PATIENCE_S)
+    assert (examining.returncode, err) == (130, "")
+    summary = json.loads(out.splitlines()[-1])
+    assert summary["interrupted"] is True
+    assert summary["checks"] == {"pass": 0, "fail": 0, "not observable": 0}
+
+
+def test_each_role_can_be_named() -> None:
+    assert ROLES.keys() == {role.value for role in Role}
