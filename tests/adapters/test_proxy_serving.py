@@ -567,7 +567,7 @@ def test_prx4_a_poll_that_fails_may_be_tried_again(loop: str, fault: str) -> Non
         "tasks/get": FAULTS[fault],
         "subscriptions/listen": lambda reply: reply.error(-32601),
     }
-    limits = evolve(EAGER, request_timeout_ms=200)
+    limits = evolve(EAGER, request_timeout_ms=1_000)
 
     async def go(on: Any) -> None:
         with ScriptedServer(scripts) as server:
