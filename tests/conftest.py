@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,6 +12,10 @@ os.environ["MCP_TASKS_STORE"] = "memory:"
 """For every server that a test starts and does not tell where to keep tasks."""
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 """Tests start hundreds of processes: none needs to compile anew what another has compiled."""
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As a shell starts what runs in its background: but processes that tests start are interrupted by them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in each run, unless EXPLORE=1 asks for others: what fails for one fails for everybody.
 # And that a busy machine is slow says nothing about what is tested.
