@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -64,13 +66,24 @@ def _others(schema: Schema) -> bool:
     return bool(schema.run("SELECT 1 FROM nodes WHERE NOT settled OFFSET 1"))
 
 
+def stop_at_work(process: subprocess.Popen[bytes], schema: Schema) -> None:
+    """Stop a process at a moment when one of its tasks is under way."""
+    while True:
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.1)  # what it has sent arrives
+        if any('"status":"working"' in str(row) for row in schema.run("SELECT * FROM tasks")):
+            return
+        process.send_signal(signal.SIGCONT)
+        time.sleep(0.01)
+
+
 def test_a_process_is_gone_when_its_lease_has_run_out_and_comes_back_if_it_lives(schema: Schema) -> None:
     """Stopped, it is taken for gone, and writes nothing until it has noticed that."""
     with opened(schema.store()) as bench, clerk(f"postgres:{schema.dsn}", schema.name, "ann") as ann:
         bench.watch()
         bench.until(lambda: any(isinstance(news, RecordChanged) for news in bench.heard))
         assert not [news for news in bench.heard if isinstance(news, WorkLost)]
-        ann.send_signal(signal.SIGSTOP)
+        stop_at_work(ann, schema)
         bench.until(lambda: any(isinstance(news, WorkLost) for news in bench.heard))
         ((change,),) = schema.run("SELECT change FROM totals")
         lost = next(news for news in bench.heard if isinstance(news, WorkLost))
