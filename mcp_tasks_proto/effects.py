@@ -122,7 +122,10 @@ class Forward:
 
 @frozen
 class StopCall:
-    """Stop the handler of this exchange: nobody waits for it any more. No outcome is expected."""
+    """Stop the handler of this exchange: nobody waits for it any more. No outcome is expected.
+
+    On a channel that goes on, the exchange is over without a reply (CAN.7).
+    """
 
     exchange: Hashable
 

@@ -10,14 +10,12 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from mcp_tasks_proto.effects import Reply
+from mcp_tasks_proto.effects import StopCall
 from mcp_tasks_proto.errors import (
     ErrorObject,
-    LocalProtocolError,
     internal_error,
-    invalid_request,
-    limit_reached,
 )
+from mcp_tasks_proto.exchanges import OpenExchanges
 from mcp_tasks_proto.inputs import HttpHead, MessageReceived
 from mcp_tasks_proto.negotiation import TASK_METHODS, Reason, Refused, negotiate
 from mcp_tasks_proto.proxy.inputs import MessageAdmitted
@@ -26,13 +24,10 @@ from mcp_tasks_proto.proxy.shared import Shared
 from mcp_tasks_proto.subscriptions import Outbox
 from mcp_tasks_proto.vocabulary import LOG_LEVEL, PROGRESS_TOKEN, SERVER_INFO
 from mcp_tasks_proto.wire.jsonrpc import (
-    Malformed,
     Notification,
     Request,
-    error_message,
     is_id,
     notification_message,
-    parse_message,
     result_message,
 )
 
@@ -87,44 +82,20 @@ class _Served:
 
 
 @define(eq=False, kw_only=True)
-class Callers:
-    """The exchanges of one engine."""
+class Callers(OpenExchanges[Exchange]):
+    """The exchanges of one proxy with its callers."""
 
     shared: Shared
     begin: Callable[[Exchange], None]
     """Called for a request that passed the checks."""
-    stopping: bool = False
-    _exchanges: dict[Hashable, Exchange] = field(init=False, factory=dict)
-    _by_request_id: dict[tuple[Hashable, str | int], Exchange] = field(init=False, factory=dict)
+    shutting_down: ErrorObject = SHUTTING_DOWN
 
-    def in_flight(self, connection: Hashable, request_id: str | int) -> bool:
-        """Whether a request with this id awaits its reply on a channel (WIRE.3)."""
-        return (connection, request_id) in self._by_request_id
+    @property
+    def most(self) -> int:
+        """How many there may be."""
+        return self.shared.limits.exchanges
 
-    # -- in --------------------------------------------------------------------------------------------
-
-    def received(self, received: MessageReceived) -> None:
-        """Take in a message."""
-        if received.exchange in self._exchanges:
-            raise LocalProtocolError("MessageReceived: this exchange is open already")
-        message = parse_message(received.message)
-        if isinstance(message, Request):
-            self._request(received, message)
-        elif isinstance(message, Notification):
-            self._notification(received, message)
-            self.shared.out.append(Reply(received.exchange, None, 202))
-        elif isinstance(message, Malformed):
-            self._refuse(received, message.id, message.error)
-        else:
-            self._refuse(received, None, invalid_request("a proxy takes no responses"))
-
-    def _request(self, received: MessageReceived, request: Request) -> None:
-        if self.in_flight(received.connection, request.id):
-            return self._refuse(received, request.id, invalid_request("a request with this id is in flight"))
-        if self.stopping:
-            return self._refuse(received, request.id, SHUTTING_DOWN, 503)
-        if len(self._exchanges) >= self.shared.limits.exchanges:
-            return self._refuse(received, request.id, limit_reached("exchanges"))
+    def _begin(self, received: MessageReceived, request: Request) -> None:
         settings = self.shared.settings
         access = received.access if isinstance(received, MessageAdmitted) else settings.access
         methods = settings.methods if settings.single else frozenset[str]()
@@ -139,7 +110,8 @@ class Callers:
         # The method comes before the capability (NEG.3), and whether it is served the engine finds out first.
         undecided = refused and refused.reason is Reason.CAPABILITY and request.method in TASK_METHODS
         if refused is not None and not undecided:
-            return self._refuse(received, request.id, refused.error, refused.http_status)
+            self._refuse(received, request.id, refused.error, refused.http_status)
+            return
         exchange = Exchange(
             key=received.exchange,
             request=request,
@@ -153,83 +125,26 @@ class Callers:
             http=received.http,
             refusal=None if refused is None else refused.error,
         )
-        self._exchanges[exchange.key] = exchange
-        if exchange.connection is not None:
-            self._by_request_id[exchange.connection, request.id] = exchange
-        return self.begin(exchange)
-
-    def _notification(self, received: MessageReceived, notification: Notification) -> None:
-        """Over HTTP a closed stream is what cancels; a notification that is not understood is ignored."""
-        request_id = notification.params.get("requestId")
-        if notification.method == "notifications/cancelled" and is_id(request_id):
-            exchange = self._by_request_id.get((received.connection, request_id))
-            if exchange is not None:
-                self._abandon(exchange)
-
-    def _refuse(
-        self,
-        received: MessageReceived,
-        request_id: str | int | None,
-        error: ErrorObject,
-        http_status: int | None = None,
-    ) -> None:
-        status = error.http_status if http_status is None else http_status
-        self.shared.out.append(Reply(received.exchange, error_message(request_id, error), status))
+        self._open(exchange)
+        self.begin(exchange)
 
     def find(self, key: Hashable) -> Exchange | None:
         """Return an exchange whose reply is owed."""
-        return self._exchanges.get(key)
+        return self.by_key.get(key)
 
-    def closed(self, key: Hashable) -> None:
-        """A caller has gone."""
-        exchange = self._exchanges.get(key)
-        if exchange is not None:
-            self._abandon(exchange)
-
-    def stream_ready(self, key: Hashable) -> None:
-        """What was sent on an exchange has left."""
-        exchange = self._exchanges.get(key)
-        if exchange is not None and exchange.outbox is not None:
-            self.shared.out.extend(exchange.outbox.ready())
-
-    def _abandon(self, exchange: Exchange) -> None:
-        self._forget(exchange)
+    def _left(self, exchange: Exchange, *, cancelled: bool) -> None:
         exchange.abandoned()
+        if cancelled:
+            self.out.append(StopCall(exchange.key))
 
     def _forget(self, exchange: Exchange) -> None:
         exchange.open = False
-        del self._exchanges[exchange.key]
-        if exchange.connection is not None:
-            del self._by_request_id[exchange.connection, exchange.request.id]
-
-    # -- out -------------------------------------------------------------------------------------------
+        OpenExchanges._forget(self, exchange)
 
     def result(self, exchange: Exchange, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a result as a message; every one says what it is and who gave it."""
+        """Return a result as a message; every one says what it is and who gave it (WIRE.4)."""
         meta = {**body.get("_meta", {}), SERVER_INFO: self.shared.server_info}
         return result_message(exchange.request.id, {"resultType": "complete", **body, "_meta": meta})
-
-    def reply(self, exchange: Exchange, body: Mapping[str, Any]) -> None:
-        """End an exchange with a result."""
-        self.finish(exchange, self.result(exchange, body), 200)
-
-    def fail(self, exchange: Exchange, error: ErrorObject) -> None:
-        """End an exchange with an error."""
-        self.finish(exchange, error_message(exchange.request.id, error), error.http_status)
-
-    def settle(self, exchange: Exchange, outcome: Mapping[str, Any] | ErrorObject) -> None:
-        """End an exchange either way."""
-        if isinstance(outcome, ErrorObject):
-            self.fail(exchange, outcome)
-        else:
-            self.reply(exchange, outcome)
-
-    def finish(self, exchange: Exchange, message: dict[str, Any], http_status: int) -> None:
-        """End an exchange with a message, after all that waits to be sent on it."""
-        if exchange.outbox is not None:
-            self.shared.out.extend(exchange.outbox.flush())
-        self.shared.out.append(Reply(exchange.key, message, http_status))
-        self._forget(exchange)
 
     def relay(self, exchange: Exchange, notification: Notification, params: Mapping[str, Any]) -> None:
         """Pass on what an upstream reports on the way, if the caller asked for it: progress, under the
@@ -250,4 +165,4 @@ class Callers:
             exchange.outbox = Outbox(exchange.key)
         exchange.outbox.drop(exchange._logged - LOG_BACKLOG)
         method = notification.method
-        self.shared.out.extend(exchange.outbox.put(subject, lambda: notification_message(method, params)))
+        self.out.extend(exchange.outbox.put(subject, lambda: notification_message(method, params)))

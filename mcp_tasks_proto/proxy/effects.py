@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import frozen
 
-from mcp_tasks_proto.effects import Reply, Send
+from mcp_tasks_proto.effects import Reply, Send, StopCall
 from mcp_tasks_proto.history import Observation, TaskEntry
 from mcp_tasks_proto.proxy.bindings import Binding
 from mcp_tasks_proto.proxy.snapshots import Snapshot
@@ -146,6 +146,7 @@ class Purge:
 ProxyEffect = (
     Reply
     | Send
+    | StopCall
     | SendUpstream
     | StopUpstream
     | DrawRandom

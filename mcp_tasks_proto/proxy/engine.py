@@ -96,7 +96,7 @@ class ProxyEngine:
     def __attrs_post_init__(self) -> None:
         shared = Shared(settings=self.settings, codec=self.codec, node=self.node)
         self._shared = shared
-        self._callers = Callers(shared=shared, begin=self._begin)
+        self._callers = Callers(shared=shared, out=shared.out, begin=self._begin)
         self._asking = Asking(shared=shared)
         self._upstreams = UpstreamRequests(
             shared=shared, names=self.names, contradicted=lambda target: self._discoveries.drop(target)
@@ -176,10 +176,10 @@ class ProxyEngine:
         self._callers.received(received)
 
     def _exchange_closed(self, closed: ExchangeClosed) -> None:
-        self._callers.closed(closed.exchange)
+        self._callers.closed(closed)
 
     def _stream_ready(self, ready: StreamReady) -> None:
-        self._callers.stream_ready(ready.exchange)
+        self._callers.stream_ready(ready)
 
     # -- upstreams -------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "input_requests": frozenset({"itertools"}),
     "input_requests.formats": frozenset({"datetime", "re"}),
     "input_requests.shapes": frozenset({"math"}),
+    "exchanges": frozenset({"abc"}),
     "legacy.proxy.engine": frozenset({"functools"}),
     "legacy.proxy.requests": frozenset({"functools"}),
     "legacy.proxy.upstreams": frozenset({"collections", "itertools"}),

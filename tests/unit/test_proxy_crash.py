@@ -16,6 +16,7 @@ import pytest
 from attrs import define, field
 
 from mcp_tasks_proto import MessageReceived, Reply, Send, StreamReady, TimePassed, WorkLost
+from mcp_tasks_proto.effects import StopCall
 from mcp_tasks_proto.errors import ErrorObject, unknown_task
 from mcp_tasks_proto.history.entries import CREATED
 from mcp_tasks_proto.proxy import (
@@ -167,7 +168,7 @@ class World:
                 self.store.drop(handle)
             case Note():
                 self.store.note(effect)
-            case Reply() | StopUpstream() | Purge():
+            case Reply() | StopCall() | StopUpstream() | Purge():
                 pass
             case _:
                 yield self.store.answer(effect)

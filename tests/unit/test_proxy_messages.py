@@ -16,6 +16,7 @@ from mcp_tasks_proto import (
     TimePassed,
     ToolsChanged,
 )
+from mcp_tasks_proto.effects import StopCall
 from mcp_tasks_proto.proxy import (
     Access,
     MessageAdmitted,
@@ -86,6 +87,24 @@ def test_can7_a_call_is_cancelled_on_its_channel_only() -> None:
     assert not host.of(StopUpstream)
     host.send(cancelled, connection="stdio")
     assert len(host.of(StopUpstream)) == 1
+
+
+def test_can7_a_channel_that_goes_on_is_told_that_nothing_more_comes() -> None:
+    """Or its host would wait for a reply, for as long as the channel is there."""
+    host = make_proxy()
+    exchange = call(host, connection="stdio", id="a")
+    host.send(
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "a"}},
+        connection="stdio",
+    )
+    assert host.of(StopCall) == [StopCall(exchange)]
+
+
+def test_wire1_a_response_on_a_shared_channel_is_not_answered() -> None:
+    """Two who answer each other's answers never end."""
+    host = make_proxy()
+    exchange = host.send({"jsonrpc": "2.0", "id": 1, "result": {}}, connection="stdio")
+    assert host.of(Reply) == [Reply(exchange, None, 202)]
 
 
 def test_lim3_callers_have_room_for_so_many_requests() -> None:

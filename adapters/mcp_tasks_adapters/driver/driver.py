@@ -35,6 +35,7 @@ from mcp_tasks_proto.effects import (
     StopCall,
 )
 from mcp_tasks_proto.errors import ErrorObject, internal_error
+from mcp_tasks_proto.exchanges import refusal_of
 from mcp_tasks_proto.inputs import (
     CallAskedInput,
     CallBecameTask,
@@ -66,7 +67,7 @@ from mcp_tasks_proto.inputs import (
 )
 from mcp_tasks_proto.legacy.server import DualEraServer, LegacyPolicy
 from mcp_tasks_proto.server import ServerEngine
-from mcp_tasks_proto.wire.jsonrpc import Notification, Response, error_message, parse_message
+from mcp_tasks_proto.wire.jsonrpc import error_message
 
 __all__ = ["LAST_WORDS_SECONDS", "Driver", "session_for"]
 
@@ -314,15 +315,8 @@ class Driver:
     ) -> None:
         """Answer a message that the engine has not seen, or could not handle."""
         channel = self._channels.pop(received.exchange, None)
-        if channel is None:
-            return
-        message = parse_message(received.message) if isinstance(received, MessageReceived) else None
-        shared = isinstance(received, MessageReceived) and received.connection is not None
-        if isinstance(message, Notification) or (shared and isinstance(message, Response)):
-            channel.reply(None, http_status, headers)
-        else:
-            request_id = None if message is None or isinstance(message, Response) else message.id
-            channel.reply(error_message(request_id, error), http_status, headers)
+        if channel is not None:
+            channel.reply(refusal_of(received, error), http_status, headers)
 
     # -- to handlers and workers ---------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from mcp_tasks_adapters.proxy.storing import ProxyStore, ProxyStoreEffect, Proxy
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.effects import OpenStream, Reply, Send, StopCall
 from mcp_tasks_proto.errors import ErrorObject, internal_error
+from mcp_tasks_proto.exchanges import refusal_of
 from mcp_tasks_proto.inputs import (
     ConnectionClosed,
     ExchangeClosed,
@@ -66,7 +67,6 @@ from mcp_tasks_proto.proxy import (
 )
 from mcp_tasks_proto.proxy.callers import SHUTTING_DOWN
 from mcp_tasks_proto.requester import RequestFailed, ResponseReceived, SendRequest
-from mcp_tasks_proto.wire.jsonrpc import Request, error_message, parse_message
 
 __all__ = ["ProxyDriver", "Reconfigure", "UpstreamTransport", "Ways"]
 
@@ -118,11 +118,6 @@ class _Owed:
     received: Arrival
     facts: RequestFacts | None
     """Who asks, for as long as the reply is owed: it may be looked at again."""
-
-    @property
-    def message(self) -> Any:
-        """The parsed JSON; ``None``: it came without."""
-        return self.received.message if isinstance(self.received, MessageReceived) else None
 
 
 @define(eq=False, kw_only=True)
@@ -290,9 +285,7 @@ class ProxyDriver:
         for exchange, owed in list(self._owed.items()):
             if self._owed.pop(exchange, None) is None:
                 continue
-            request = parse_message(owed.message)
-            request_id = request.id if isinstance(request, Request) else None
-            owed.channel.reply(error_message(request_id, SHUTTING_DOWN), 503)
+            owed.channel.reply(refusal_of(owed.received, SHUTTING_DOWN), 503)
             self._rechecks.cancel(exchange)
             if not self._admission.cancel(exchange):
                 self.feed(ExchangeClosed(exchange))
@@ -365,9 +358,7 @@ class ProxyDriver:
         """Answer a message that the engine has not seen, or could not handle."""
         owed = self._owed.pop(received.exchange, None)
         if owed is not None:
-            request = parse_message(owed.message)
-            request_id = request.id if isinstance(request, Request) else None
-            owed.channel.reply(error_message(request_id, error), http_status, headers)
+            owed.channel.reply(refusal_of(received, error), http_status, headers)
 
     # -- to who is authenticated anew ----------------------------------------------------------------------
 

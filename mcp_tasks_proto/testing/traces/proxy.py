@@ -52,7 +52,7 @@ from typing import Any, Final
 
 from attrs import define, evolve, field, fields_dict, frozen
 
-from mcp_tasks_proto.effects import Reply, Send
+from mcp_tasks_proto.effects import Reply, Send, StopCall
 from mcp_tasks_proto.history import TaskEntry, assign
 from mcp_tasks_proto.inputs import (
     LoadFailed,
@@ -466,11 +466,12 @@ class ProxyStage:
                 return []
         return [self._told_to_caller(effect)]
 
-    def _told_to_caller(self, effect: Reply | Send) -> str:
+    def _told_to_caller(self, effect: Reply | Send | StopCall) -> str:
         info = {"name": "trace", "version": "1"}
-        result = (effect.message or {}).get("result", {})
-        if isinstance(effect, Reply) and "requestState" in result:
-            self._facts.states[effect.exchange] = result["requestState"]
+        if isinstance(effect, Reply):
+            result = (effect.message or {}).get("result", {})
+            if "requestState" in result:
+                self._facts.states[effect.exchange] = result["requestState"]
         return Teller(START, USUAL, info, self._facts.request_ids).tell(effect)
 
 
