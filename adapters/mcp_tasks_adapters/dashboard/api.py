@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from attrs import define, frozen
 
-from mcp_tasks_adapters.admission import Admission, Arrival
+from mcp_tasks_adapters.admission import Admission, Arrival, ChangingDoor
 from mcp_tasks_adapters.dashboard.answers import (
     ENDED,
     FAILED,
@@ -40,7 +40,7 @@ from mcp_tasks_adapters.dashboard.requests import (
     written_place,
 )
 from mcp_tasks_adapters.driver import Channel, Loop, RequestFacts
-from mcp_tasks_adapters.proxy.callers import Caller
+from mcp_tasks_adapters.proxy.callers import Caller, checked_caller
 from mcp_tasks_adapters.proxy.members import Members
 from mcp_tasks_adapters.proxy.storing import (
     AssignTask,
@@ -121,15 +121,6 @@ class _Asked:
     channel: Channel
 
 
-@define(eq=False, kw_only=True)
-class _Door:
-    """What :class:`Admission` asks; it may be changed."""
-
-    principal: Callable[[RequestFacts], Any] | None
-    enabled: None = None
-    limits: Any
-
-
 class Dashboard:
     """Serves the projects of one proxy; everything here happens on the loop's thread.
 
@@ -142,7 +133,7 @@ class Dashboard:
         self._engine = engine
         self._loop = loop
         self._limits = proxy.limits
-        self._door = _Door(principal=None, limits=proxy.settings.limits)
+        self._door = ChangingDoor(principal=None, limits=proxy.settings.limits)
         self.change(proxy)
         self._admission = Admission(
             self._door, loop, admit=self._admitted, refuse=self._refused, named=self._named
@@ -182,9 +173,8 @@ class Dashboard:
 
     # -- who asks ------------------------------------------------------------------------------------------
 
-    def _named(self, received: Arrival, caller: Any, _: Any) -> Arrival:
-        if not isinstance(caller, Caller):
-            raise TypeError("authenticate= returns a Caller")
+    def _named(self, received: Arrival, named: Any, _: Any) -> Arrival:
+        caller = checked_caller(named)
         asked, _ = self._asked[received.exchange]
         self._asked[received.exchange] = asked, caller
         return received
