@@ -57,6 +57,7 @@ from mcp_tasks_proto.history import (
     Action,
     TaskEntry,
     Viewer,
+    control_request,
     decide_access,
     decide_project,
     project_page,
@@ -65,27 +66,10 @@ from mcp_tasks_proto.history import (
 from mcp_tasks_proto.inputs import MessageReceived
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy import Access, ProxySettings
-from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, PROTOCOL_VERSION, TASKS_EXTENSION
-from mcp_tasks_proto.wire.jsonrpc import Response, parse_message, request_message
+from mcp_tasks_proto.wire.jsonrpc import Response, parse_message
 from mcp_tasks_proto.wire.pages import PageHead
 
 __all__ = ["Dashboard", "Engine", "ServedProxy"]
-
-STRETCH: Final = 1000
-"""Entries of the ledger that are read for one page, however few of them are shown."""
-
-METHODS: Final[Mapping[Action, str]] = {
-    Action.READ_PAYLOAD: "tasks/get",
-    Action.ANSWER: "tasks/update",
-    Action.CANCEL: "tasks/cancel",
-}
-CAPABILITIES: Final[Mapping[str, Any]] = {
-    "extensions": {TASKS_EXTENSION: {}},
-    "elicitation": {"form": {}, "url": {}},
-    "sampling": {},
-    "roots": {},
-}
-"""A person at a dashboard may answer whatever the call itself has declared (PRX.10)."""
 
 _log = logging.getLogger("mcp_tasks_adapters")
 
@@ -214,8 +198,9 @@ class Dashboard:
         if viewer is None:
             NOT_FOUND.send(asked.channel)
         elif isinstance(request, ListSome):
-            effect = ReadEntries(project=request.project, after=request.after, most=STRETCH, token=None)
-            self._ask_store(effect, asked.channel, partial(self._list, request, viewer, asked.channel))
+            most = self._settings.limits.ledger_page_entries
+            effect = ReadEntries(project=request.project, after=request.after, most=most, token=None)
+            self._ask_store(effect, asked.channel, partial(self._list, request, most, viewer, asked.channel))
         else:
             found = partial(self._found, request, caller, viewer, asked.channel)
             self._ask_store(ReadEntry(request.handle, None), asked.channel, found)
@@ -237,8 +222,14 @@ class Dashboard:
         self._engine.submit(effect, answered)
 
     def _list(
-        self, request: ListSome, viewer: Viewer, channel: Channel, stretch: Sequence[TaskEntry]
+        self,
+        request: ListSome,
+        asked_for: int,
+        viewer: Viewer,
+        channel: Channel,
+        stretch: Sequence[TaskEntry],
     ) -> None:
+        """Show a page of a stretch for which so many entries were asked."""
         page = project_page(
             stretch,
             viewer,
@@ -246,7 +237,7 @@ class Dashboard:
             view=request.view,
             assigned=request.assigned,
             most=request.most,
-            is_last=len(stretch) < STRETCH,
+            is_last=len(stretch) < asked_for,
             retention=self._settings.retention,
             now=self._loop.now_ms(),
         )
@@ -326,9 +317,8 @@ class Dashboard:
         if access is None:
             (denied or NOT_ALLOWED).send(channel)
             return
-        meta = {PROTOCOL_VERSION: self._settings.versions[0], CLIENT_CAPABILITIES: dict(CAPABILITIES)}
-        params = {**request.params, "taskId": entry.handle, "_meta": meta}
-        message = request_message(1, METHODS[request.action], params)
+        version = self._settings.versions[0]
+        message = control_request(entry, request.action, version=version, responses=request.responses)
         self._engine.receive_from(
             message, _Control(request.action, channel), principal=caller.principal, access=access
         )
