@@ -20,7 +20,7 @@ from mcp_tasks_proto.inputs import MessageReceived, SessionEnded, StreamRequeste
 if TYPE_CHECKING:
     from mcp_tasks_adapters.driver import Loop, RequestFacts
 
-__all__ = ["Admission", "Arrival", "Door", "Refusal"]
+__all__ = ["Admission", "Arrival", "ChangingDoor", "Door", "Refusal"]
 
 Arrival = MessageReceived | StreamRequested | SessionEnded
 """What comes in from outside, and must say whose it is."""
@@ -62,6 +62,15 @@ class Door(Protocol):
 class _Exchanges(Protocol):
     @property
     def exchanges(self) -> int: ...
+
+
+@define(eq=False, kw_only=True)
+class ChangingDoor:
+    """The :class:`Door` of a proxy: one function says all of a caller, and may be replaced while it runs."""
+
+    principal: Callable[[RequestFacts], Any] | None
+    enabled: None = None
+    limits: _Exchanges
 
 
 @define(eq=False)

@@ -1,7 +1,8 @@
 """The ledger of a proxy: what became of the tasks of a project, and who may know (HIS).
 
 Pure functions of the ledger, the viewer and the time: ``ledger`` makes and changes entries, ``access``
-decides, ``views`` shows, and ``retention`` says when it is over. A store keeps the entries.
+decides, ``controls`` makes requests of what is allowed, ``views`` shows, and ``retention`` says when it is
+over. A store keeps the entries.
 """
 
 from mcp_tasks_proto.history.access import (
@@ -12,6 +13,7 @@ from mcp_tasks_proto.history.access import (
     decide_access,
     decide_project,
 )
+from mcp_tasks_proto.history.controls import control_request
 from mcp_tasks_proto.history.entries import TaskEntry, TimelineEvent, entry_from_json, entry_to_json
 from mcp_tasks_proto.history.ledger import Observation, assign, observe, opened
 from mcp_tasks_proto.history.retention import (
@@ -52,6 +54,7 @@ __all__ = [
     "TimelineEvent",
     "Viewer",
     "assign",
+    "control_request",
     "decide_access",
     "decide_project",
     "entry_from_json",

@@ -124,6 +124,9 @@ class ProxyLimits:
     """How long one is kept, whatever its upstream says."""
     purge_interval_ms: int = _positive(60_000)
     """Between two removals of what is past its retention."""
+    ledger_page_entries: int = _positive(1000)
+    """Entries of the ledger that are read for one page of a project's list, however few of them are shown
+    (HIS.2)."""
 
 
 @frozen(kw_only=True)

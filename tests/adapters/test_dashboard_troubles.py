@@ -17,12 +17,13 @@ from mcp_tasks_adapters.proxy.storing import (
     EntriesRead,
     ProxyStoreEffect,
     ProxyStoreFact,
+    ReadEntries,
     ReadEntry,
     failed,
 )
 
 from mcp_tasks_proto.errors import internal_error, limit_reached
-from mcp_tasks_proto.proxy import Access
+from mcp_tasks_proto.proxy import Access, ProxyLimits
 from mcp_tasks_proto.wire.jsonrpc import error_message
 from mcp_tasks_proto.wire.pages import PageHead
 from tests.adapters.dashboard_harness import Town
@@ -67,8 +68,15 @@ class FakeEngine:
     says: Any = None
     loses: bool = False
     """Whether an entry is gone when it is to be assigned."""
+    stretches: list[int] = field(factory=list)
+    """How many entries were asked for, for each page."""
+    meanwhile: Callable[[], None] = field(default=lambda: None)
+    """Happens before the store answers."""
 
     def submit(self, effect: ProxyStoreEffect, answer: Callable[[ProxyStoreFact], None]) -> None:
+        self.meanwhile()
+        if isinstance(effect, ReadEntries):
+            self.stretches.append(effect.most)
         if self.fails is not None and isinstance(effect, self.fails):
             fact = failed(effect)
             assert fact is not None
@@ -88,9 +96,9 @@ class FakeEngine:
 ALICE = RequestFacts(transport="http", headers={"x-who": "alice"})
 
 
-def proxy_of(town: Any, authenticate: Any = None) -> Proxy:
+def proxy_of(town: Any, authenticate: Any = None, **options: Any) -> Proxy:
     upstream = HttpUpstream(name="farm", url="http://localhost:1/mcp")
-    return Proxy([upstream], authenticate=authenticate or town.authenticate, members=town)
+    return Proxy([upstream], authenticate=authenticate or town.authenticate, members=town, **options)
 
 
 def head_of(path: str, method: str = "GET") -> PageHead:
@@ -194,6 +202,26 @@ def test_other_people_are_in_force_at_once() -> None:
         return channel
 
     assert [status for _, status, _ in asyncio.run(go()).replies] == [404, 200]
+
+
+def test_lim3_a_page_reads_as_many_entries_as_were_asked_for_whatever_changes_meanwhile() -> None:
+    few, many = (proxy_of(Town(), proxy_limits=ProxyLimits(ledger_page_entries=most)) for most in (2, 5))
+
+    async def go() -> tuple[FakeEngine, Channel]:
+        engine, channel = FakeEngine(), Channel()
+        for number in range(3):
+            engine.store.submit(save(f"h{number}"), lambda _: None)
+        async with asyncio.TaskGroup() as group:
+            dashboard = Dashboard(few, engine=engine, loop=AsyncioLoop(group, lambda: NOW))
+            engine.meanwhile = lambda: dashboard.change(many)
+            for _ in range(2):
+                dashboard.receive(head_of("/tasks"), b"", channel, ALICE)
+        return engine, channel
+
+    engine, channel = asyncio.run(go())
+    assert engine.stretches == [2, 5]
+    bodies = [body for body, _, _ in channel.replies]
+    assert [(len(body["tasks"]), "nextCursor" in body) for body in bodies] == [(2, True), (3, False)]
 
 
 def test_who_is_still_to_be_named_is_given_up_at_the_end() -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from attrs import define, frozen
 
-from mcp_tasks_adapters.admission import Admission, Arrival
+from mcp_tasks_adapters.admission import Admission, Arrival, ChangingDoor
 from mcp_tasks_adapters.dashboard.answers import (
     ENDED,
     FAILED,
@@ -40,7 +40,7 @@ from mcp_tasks_adapters.dashboard.requests import (
     written_place,
 )
 from mcp_tasks_adapters.driver import Channel, Loop, RequestFacts
-from mcp_tasks_adapters.proxy.callers import Caller
+from mcp_tasks_adapters.proxy.callers import Caller, checked_caller
 from mcp_tasks_adapters.proxy.members import Members
 from mcp_tasks_adapters.proxy.storing import (
     AssignTask,
@@ -57,6 +57,7 @@ from mcp_tasks_proto.history import (
     Action,
     TaskEntry,
     Viewer,
+    control_request,
     decide_access,
     decide_project,
     project_page,
@@ -65,27 +66,10 @@ from mcp_tasks_proto.history import (
 from mcp_tasks_proto.inputs import MessageReceived
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy import Access, ProxySettings
-from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, PROTOCOL_VERSION, TASKS_EXTENSION
-from mcp_tasks_proto.wire.jsonrpc import Response, parse_message, request_message
+from mcp_tasks_proto.wire.jsonrpc import Response, parse_message
 from mcp_tasks_proto.wire.pages import PageHead
 
 __all__ = ["Dashboard", "Engine", "ServedProxy"]
-
-STRETCH: Final = 1000
-"""Entries of the ledger that are read for one page, however few of them are shown."""
-
-METHODS: Final[Mapping[Action, str]] = {
-    Action.READ_PAYLOAD: "tasks/get",
-    Action.ANSWER: "tasks/update",
-    Action.CANCEL: "tasks/cancel",
-}
-CAPABILITIES: Final[Mapping[str, Any]] = {
-    "extensions": {TASKS_EXTENSION: {}},
-    "elicitation": {"form": {}, "url": {}},
-    "sampling": {},
-    "roots": {},
-}
-"""A person at a dashboard may answer whatever the call itself has declared (PRX.10)."""
 
 _log = logging.getLogger("mcp_tasks_adapters")
 
@@ -121,15 +105,6 @@ class _Asked:
     channel: Channel
 
 
-@define(eq=False, kw_only=True)
-class _Door:
-    """What :class:`Admission` asks; it may be changed."""
-
-    principal: Callable[[RequestFacts], Any] | None
-    enabled: None = None
-    limits: Any
-
-
 class Dashboard:
     """Serves the projects of one proxy; everything here happens on the loop's thread.
 
@@ -142,7 +117,7 @@ class Dashboard:
         self._engine = engine
         self._loop = loop
         self._limits = proxy.limits
-        self._door = _Door(principal=None, limits=proxy.settings.limits)
+        self._door = ChangingDoor(principal=None, limits=proxy.settings.limits)
         self.change(proxy)
         self._admission = Admission(
             self._door, loop, admit=self._admitted, refuse=self._refused, named=self._named
@@ -182,9 +157,8 @@ class Dashboard:
 
     # -- who asks ------------------------------------------------------------------------------------------
 
-    def _named(self, received: Arrival, caller: Any, _: Any) -> Arrival:
-        if not isinstance(caller, Caller):
-            raise TypeError("authenticate= returns a Caller")
+    def _named(self, received: Arrival, named: Any, _: Any) -> Arrival:
+        caller = checked_caller(named)
         asked, _ = self._asked[received.exchange]
         self._asked[received.exchange] = asked, caller
         return received
@@ -224,8 +198,9 @@ class Dashboard:
         if viewer is None:
             NOT_FOUND.send(asked.channel)
         elif isinstance(request, ListSome):
-            effect = ReadEntries(project=request.project, after=request.after, most=STRETCH, token=None)
-            self._ask_store(effect, asked.channel, partial(self._list, request, viewer, asked.channel))
+            most = self._settings.limits.ledger_page_entries
+            effect = ReadEntries(project=request.project, after=request.after, most=most, token=None)
+            self._ask_store(effect, asked.channel, partial(self._list, request, most, viewer, asked.channel))
         else:
             found = partial(self._found, request, caller, viewer, asked.channel)
             self._ask_store(ReadEntry(request.handle, None), asked.channel, found)
@@ -247,8 +222,14 @@ class Dashboard:
         self._engine.submit(effect, answered)
 
     def _list(
-        self, request: ListSome, viewer: Viewer, channel: Channel, stretch: Sequence[TaskEntry]
+        self,
+        request: ListSome,
+        asked_for: int,
+        viewer: Viewer,
+        channel: Channel,
+        stretch: Sequence[TaskEntry],
     ) -> None:
+        """Show a page of a stretch for which so many entries were asked."""
         page = project_page(
             stretch,
             viewer,
@@ -256,7 +237,7 @@ class Dashboard:
             view=request.view,
             assigned=request.assigned,
             most=request.most,
-            is_last=len(stretch) < STRETCH,
+            is_last=len(stretch) < asked_for,
             retention=self._settings.retention,
             now=self._loop.now_ms(),
         )
@@ -336,9 +317,8 @@ class Dashboard:
         if access is None:
             (denied or NOT_ALLOWED).send(channel)
             return
-        meta = {PROTOCOL_VERSION: self._settings.versions[0], CLIENT_CAPABILITIES: dict(CAPABILITIES)}
-        params = {**request.params, "taskId": entry.handle, "_meta": meta}
-        message = request_message(1, METHODS[request.action], params)
+        version = self._settings.versions[0]
+        message = control_request(entry, request.action, version=version, responses=request.responses)
         self._engine.receive_from(
             message, _Control(request.action, channel), principal=caller.principal, access=access
         )

@@ -9,7 +9,7 @@ from re import compile as pattern
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, unquote
 
-from attrs import field, frozen
+from attrs import frozen
 
 from mcp_tasks_adapters.dashboard.answers import CANNOT_BE_READ, NOT_FOUND, Answer, refusal
 from mcp_tasks_proto.errors import RemoteProtocolError
@@ -87,8 +87,8 @@ class ControlOne:
     project: str
     handle: str
     action: Action
-    params: Mapping[str, Any] = field(factory=dict)
-    """Of the MCP request that does it, beside the task's id."""
+    responses: Mapping[str, Any] | None = None
+    """To input requests, by their keys; ``None``: it is no answer."""
 
 
 ProjectRequest = ListSome | ShowOne | AssignOne | ControlOne
@@ -126,8 +126,8 @@ def read_request(head: PageHead, body: bytes | bytearray, limits: Limits) -> Pro
             return ControlOne(project=project, handle=handle, action=Action.READ_PAYLOAD)
         case [project, "tasks", handle, "answers"]:
             _allow(head.method, "POST")
-            params = _read_answers(_read_body(head, body, limits))
-            return ControlOne(project=project, handle=handle, action=Action.ANSWER, params=params)
+            responses = _read_answers(_read_body(head, body, limits))
+            return ControlOne(project=project, handle=handle, action=Action.ANSWER, responses=responses)
         case [project, "tasks", handle, "cancel"]:
             _allow(head.method, "POST")
             return ControlOne(project=project, handle=handle, action=Action.CANCEL)
@@ -241,6 +241,7 @@ def _read_assignee(body: Mapping[str, Any]) -> str:
 
 
 def _read_answers(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    if set(body) != {"inputResponses"} or not isinstance(body["inputResponses"], dict):
+    responses = body.get("inputResponses")
+    if set(body) != {"inputResponses"} or not isinstance(responses, dict):
         raise _bad('The body is {"inputResponses": {KEY: RESPONSE}}.')
-    return body
+    return responses

@@ -23,6 +23,7 @@ __all__ = [
     "Caller",
     "Credentials",
     "CredentialsError",
+    "checked_caller",
     "digest_of",
     "read_digest",
 ]
@@ -39,6 +40,13 @@ class Caller:
 
 AuthenticateFunction = Callable[[RequestFacts], "Caller | Awaitable[Caller]"]
 """Names the caller of one request, or raises :class:`~mcp_tasks_adapters.toolkit.Unauthorized`."""
+
+
+def checked_caller(named: Any) -> Caller:
+    """Return what ``authenticate=`` named. Raises ``TypeError`` for anything but a :class:`Caller`."""
+    if not isinstance(named, Caller):
+        raise TypeError("authenticate= returns a Caller")
+    return named
 
 
 class CredentialsError(Exception):

@@ -14,14 +14,14 @@ from itertools import count
 from secrets import token_bytes
 from typing import Any, Protocol
 
-from attrs import define, evolve, frozen
+from attrs import evolve, frozen
 
-from mcp_tasks_adapters.admission import Admission, Arrival
+from mcp_tasks_adapters.admission import Admission, Arrival, ChangingDoor
 from mcp_tasks_adapters.client.loop import ClientLoop, Unasked
 from mcp_tasks_adapters.dashboard import Dashboard
 from mcp_tasks_adapters.driver import Channel, Event, RequestFacts, session_for
 from mcp_tasks_adapters.feeding import Feeder
-from mcp_tasks_adapters.proxy.callers import Caller
+from mcp_tasks_adapters.proxy.callers import checked_caller
 from mcp_tasks_adapters.proxy.proxy import Proxy
 from mcp_tasks_adapters.proxy.storing import ProxyStore, ProxyStoreEffect, ProxyStoreFact, failed
 from mcp_tasks_adapters.toolkit.outcomes import describe
@@ -120,15 +120,6 @@ class _Owed:
     """Who asks, for as long as the reply is owed: it may be looked at again."""
 
 
-@define(eq=False, kw_only=True)
-class _Door:
-    """What :class:`Admission` asks: the proxy has one function that says all of it. It may be changed."""
-
-    principal: Callable[[RequestFacts], Any] | None
-    enabled: None = None
-    limits: Any
-
-
 class ProxyDriver:
     """Runs one proxy on one loop; everything here happens on the loop's thread."""
 
@@ -137,7 +128,7 @@ class ProxyDriver:
         self._loop = loop
         self._store = store
         self._ways = ways
-        self._door = _Door(principal=proxy.authenticate, limits=proxy.settings.limits)
+        self._door = ChangingDoor(principal=proxy.authenticate, limits=proxy.settings.limits)
         self._admission = Admission(self._door, loop, admit=self.feed, refuse=self._refuse, named=_named)
         self._rechecks = Admission(
             self._door, loop, admit=self._known_again, refuse=self._not_known, named=_named
@@ -470,10 +461,9 @@ class ProxyDriver:
             self._ending.discard(id(transport))
 
 
-def _named(received: Arrival, caller: Any, _: Any) -> Arrival:
+def _named(received: Arrival, named: Any, _: Any) -> Arrival:
     """Return a message with its caller. Raises ``TypeError`` where there is none."""
-    if not isinstance(caller, Caller):
-        raise TypeError("authenticate= returns a Caller")
+    caller = checked_caller(named)
     if not isinstance(received, MessageReceived):
         return evolve(received, principal=caller.principal)
     return MessageAdmitted(
