@@ -486,7 +486,8 @@ def leftovers(driver: Driver) -> dict[str, Any]:
     pending: list[Any] = [driver]
     while pending:
         owner = pending.pop()
-        names = [*getattr(owner, "__dict__", ()), *getattr(type(owner), "__slots__", ())]
+        slots = [name for kind in type(owner).__mro__ for name in getattr(kind, "__slots__", ())]
+        names = [*getattr(owner, "__dict__", ()), *slots]
         for name in names:
             value = getattr(owner, name, None)
             place = f"{type(owner).__name__}.{name}"

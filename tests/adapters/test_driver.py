@@ -435,7 +435,7 @@ async def test_what_is_open_is_seen_to_be_open(world: World) -> None:
     """So that the other tests' "nothing left" means something."""
     driver = world.serve(served(waiting_handler(world, [])))
     hanging = await world.call("tool")
-    assert {"Driver._channels", "Calls._calls", "OpenExchanges.by_key"} <= leftovers(driver).keys()
+    assert {"Driver._channels", "Calls._calls", "Exchanges.by_key"} <= leftovers(driver).keys()
     driver.closed(hanging.number)
     await world.settle()
     assert leftovers(driver) == {}
