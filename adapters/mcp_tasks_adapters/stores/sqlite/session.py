@@ -88,12 +88,7 @@ class Session:
 
     def submit(self, effect: StoreEffect, answer: Answer) -> None:
         """Have ``effect`` carried out on the thread that it is for."""
-        if not self._front.admit(effect, answer):
-            return
-        if isinstance(effect, Load | FindExpired | ListTasks):
-            self._reading.put(Read(effect, answer))
-        else:
-            self._writing.put(Write(effect, answer))
+        self._front.submit(effect, answer, read=self._reading.put, write=self._writing.put)
 
     def watch(self, concerns: Callable[[str], bool], hear: Callable[[News], None]) -> None:
         """Tell ``hear`` what other nodes did."""
