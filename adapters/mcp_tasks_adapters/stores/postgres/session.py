@@ -94,6 +94,12 @@ class Session:
         self._reading.start()
         self._keeper.start()
 
+    def discard(self) -> None:
+        """Let go of everything, on any thread; instead of :meth:`start`."""
+        self._writer.leave()
+        self._links[1].close()
+        self._keeper.close()
+
     async def close(self) -> None:
         """End the threads; no answer comes after this, and no news."""
         self._front.close()
