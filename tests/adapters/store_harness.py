@@ -182,6 +182,10 @@ def opened(store: Store) -> Iterator[Bench]:
 class Place(Protocol):
     """Where several nodes may keep tasks; there need not be anything yet."""
 
+    @property
+    def option(self) -> str:
+        """What ``--store`` calls it."""
+
     def store(self, **options: Any) -> Store:
         """Return a node's own object for the store."""
 
@@ -202,6 +206,10 @@ class File:
     """An SQLite file (:class:`Place`)."""
 
     path: Path
+
+    @property
+    def option(self) -> str:
+        return f"sqlite:{self.path}"
 
     def store(self, **options: Any) -> SqliteStore:
         return sqlite_store(self.path, **options)
