@@ -14,6 +14,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from mcp_tasks_adapters.client.loop import ClientLoop, Process, Unasked
+from mcp_tasks_adapters.client.processes import see_off
 from mcp_tasks_adapters.driver import Event
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.outcomes import describe
@@ -371,29 +372,4 @@ class StdioTransport:
             await self._to_write.wait()
 
     async def _end(self, process: Process) -> int | None:
-        """See a process off; return its exit code, ``None`` when it outlived even that."""
-        grace = self._limits.shutdown_grace_ms / 1000
-        code: list[int] = []
-
-        async def see_off() -> None:
-            try:
-                while await process.receive():
-                    pass  # a server that is not read may not be able to end
-            except OSError:
-                pass
-            code.append(await process.wait())
-
-        async def wait() -> None:
-            code.append(await process.wait())
-
-        try:
-            await process.close_input()
-            if not await self._loop.within(grace, see_off):
-                process.terminate()
-                if not await self._loop.within(grace, wait):
-                    process.kill()
-                    await self._loop.within(grace, wait)
-        finally:
-            process.kill()
-            await process.close()
-        return code[0] if code else None
+        return await see_off(process, self._loop, self._limits.shutdown_grace_ms / 1000)

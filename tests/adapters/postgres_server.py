@@ -54,6 +54,11 @@ class Schema:
     dsn: str
     name: str
 
+    @property
+    def option(self) -> str:
+        """What ``--store`` calls its database."""
+        return f"postgres:{self.dsn}"
+
     def store(self, dsn: str | None = None, **options: Any) -> PostgresStore:
         """Return a store whose nodes are soon taken for gone."""
         return PostgresStore(dsn or self.dsn, schema=self.name, **{"lease_ms": 1_500, **options})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -60,6 +61,14 @@ class _Flag:
             self.turn()
 
 
+class _GivenUpError(Exception):
+    """Stands for a loop's cancellation."""
+
+
+def _give_up() -> None:
+    raise _GivenUpError
+
+
 @define(eq=False)
 class Bench:
     """A store that is open, and the loop that it serves: this thread, while it is in here."""
@@ -100,6 +109,17 @@ class Bench:
 
     def open(self) -> None:
         self.run(self.store.open(self))
+
+    def give_up_opening(self) -> None:
+        """Begin to open it, have the waiting cancelled at once, and return when no thread is at it."""
+        before = set(threading.enumerate())
+        self.post(_give_up)
+        with suppress(_GivenUpError):
+            self.open()
+            raise AssertionError("it was not waited for")
+        for thread in set(threading.enumerate()) - before:
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
 
     def close(self) -> None:
         self.run(self.store.close())
@@ -162,6 +182,10 @@ def opened(store: Store) -> Iterator[Bench]:
 class Place(Protocol):
     """Where several nodes may keep tasks; there need not be anything yet."""
 
+    @property
+    def option(self) -> str:
+        """What ``--store`` calls it."""
+
     def store(self, **options: Any) -> Store:
         """Return a node's own object for the store."""
 
@@ -182,6 +206,10 @@ class File:
     """An SQLite file (:class:`Place`)."""
 
     path: Path
+
+    @property
+    def option(self) -> str:
+        return f"sqlite:{self.path}"
 
     def store(self, **options: Any) -> SqliteStore:
         return sqlite_store(self.path, **options)

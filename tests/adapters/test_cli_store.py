@@ -23,6 +23,7 @@ from mcp_tasks_adapters.stores.postgres import PostgresStore
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_adapters.toolkit import Server
 
+from tests.adapters.store_harness import Place
 from tests.adapters.test_cli import MCP_TASKS, PATIENCE_S, Served, request
 
 FARM = textwrap.dedent(
@@ -126,8 +127,8 @@ def test_tasks_that_run_when_it_is_told_to_end_are_cancelled_for_good(
         )
 
 
-def test_two_servers_on_one_file_work_as_one(farm: Path, tmp_path: Path) -> None:
-    store = ["--store", f"sqlite:{tmp_path / 'tasks.db'}"]
+def test_two_servers_on_one_store_work_as_one(farm: Path, place: Place) -> None:
+    store = ["--store", place.option]
     with serving(farm, *store, "--loop", "trio") as home, serving(farm, *store, "--loop", "asyncio") as away:
         task_id = parked(home)
         assert until(away, task_id, "input_required")

@@ -20,66 +20,18 @@ from mcp_tasks_adapters.cli.kit.command import ROLES, kit_command
 from mcp_tasks_adapters.kit import Progress
 from mcp_tasks_adapters.trio_h11 import kit as trio_kit
 
-from mcp_tasks_proto.testing.kit import Kit, KitSettings, Role, ToolCall, Verdict
+from mcp_tasks_proto.testing.kit import Kit, KitSettings, Role, Verdict
 from tests.adapters.cli_client_harness import MCP_TASKS, PATIENCE_S, run, running, serving
 from tests.adapters.client_harness import LOOPS
 from tests.adapters.kit_server import make_server
+from tests.unit.kit_expectations import CALLS, OF_HTTP, OF_STDIO, SERVED, of
 
 SERVER: Final = Path(__file__).parent / "kit_server.py"
 
-NAMED: Final = {
-    Role.COMPLETING: ToolCall("render"),
-    Role.ERRING: ToolCall("spoil"),
-    Role.FAILING: ToolCall("collapse"),
-    Role.ASKING: ToolCall("commission"),
-    Role.ASKING_FIRST: ToolCall("book"),
-    Role.SLOW: ToolCall("idle"),
-    Role.EXPIRING: ToolCall("flash"),
-    Role.PLAIN: ToolCall("greet", {"name": "Ada"}),
-}
 SETTINGS: Final = KitSettings(
-    calls=NAMED, search=False, answer_ms=60_000, task_ms=60_000, quiet_ms=50, total_ms=600_000
+    calls=CALLS, search=False, answer_ms=60_000, task_ms=60_000, quiet_ms=50, total_ms=600_000
 )
 """Patient with a machine that is busy; what is to stay away is waited for only briefly."""
-
-ALWAYS_UNSEEN: Final = {
-    "tasks that are not advertised",
-    "initialize where it is not served",
-    "tasks that are not declared",
-}
-OF_STDIO: Final = {
-    "notifications are not answered",
-    "ids in flight",
-    "a stream is cancelled",
-    "nothing but messages",
-}
-OF_HTTP: Final = {
-    "other verbs",
-    "a foreign origin",
-    "another content type",
-    "an accept that takes nothing",
-    "headers that are missing",
-    "headers that differ",
-    "headers that are repeated",
-    "the name of a tool",
-    "the name of another task",
-    "a task without its name",
-    "headers in other clothes",
-    "mirrored arguments",
-    "headers of sessions",
-    "a notification",
-    "kinds of bodies",
-    "streams are not buffered",
-    "status codes",
-    "status codes of malformed requests",
-    "a task in both eras",
-    "tasks of others",
-}
-
-
-def of(kit: Kit, verdict: Verdict) -> dict[str, str]:
-    """Return the checks with a verdict, and the reasons."""
-    return {one.check.name: one.reason for one in kit.findings if one.verdict is verdict}
 
 
 def no_progress(_: Kit) -> None:
@@ -120,7 +72,7 @@ def test_our_server_passes_over_http(url: str, loop: str) -> None:
     done: list[int] = []
     kit = over_http(loop, url, progress=lambda kit: done.append(len(kit.findings)))
     assert of(kit, Verdict.FAIL) == {}
-    assert set(of(kit, Verdict.NOT_OBSERVABLE)) == ALWAYS_UNSEEN | OF_STDIO
+    assert of(kit, Verdict.NOT_OBSERVABLE) == {**SERVED, **OF_STDIO}
     assert done == sorted(done)
     assert done[-1] >= len(kit.checks) - 1
 
@@ -131,7 +83,8 @@ def test_our_server_passes_on_stdio(loop: str) -> None:
     command = [*MCP_TASKS, "serve", f"{SERVER}:server", "--store", "memory:", "--stdio", "--loop", loop]
     kit = on_stdio(loop, *command)
     assert of(kit, Verdict.FAIL) == {}
-    assert set(of(kit, Verdict.NOT_OBSERVABLE)) == ALWAYS_UNSEEN | OF_HTTP | {"tasks are listed"}
+    unlisted = {"tasks are listed": "the server does not list tasks"}
+    assert of(kit, Verdict.NOT_OBSERVABLE) == {**SERVED, **OF_HTTP, **unlisted}
 
 
 # -- those who do not answer ---------------------------------------------------------------------------------

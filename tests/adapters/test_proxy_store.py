@@ -233,6 +233,14 @@ def test_his1_the_ledger_notes_status_and_polls(tmp_path: Path) -> None:
     assert kept.count('"kind"') == 3
 
 
+def test_where_opening_it_is_given_up_the_file_is_free_again(tmp_path: Path) -> None:
+    bench = Bench(sqlite(tmp_path))
+    bench.give_up_opening()
+    assert bench.store.node is None
+    bench.open()
+    bench.close()
+
+
 def test_sec2_bindings_and_ends_are_sealed(tmp_path: Path) -> None:
     bench = Bench(sqlite(tmp_path))
     bench.open()

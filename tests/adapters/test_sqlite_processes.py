@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import random
-import sqlite3
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
 from pathlib import Path
-from time import sleep
 
 import pytest
-from attrs import evolve
 from mcp_tasks_adapters.stores.sqlite.nodes import NodeLock
 
-from mcp_tasks_proto.effects import Save
-from mcp_tasks_proto.inputs import RecordChanged, RecordRemoved, Saved, WorkLost
-from mcp_tasks_proto.lifecycle import Status
-from tests.adapters.store_harness import Bench, opened, record, sqlite_store
+from mcp_tasks_proto.inputs import RecordChanged, RecordRemoved, WorkLost
+from tests.adapters.clerks import check, clerk, kill_and_account, kill_at_a_random_moment
+from tests.adapters.store_harness import Bench, File, opened, record, sqlite_store
 
-PROJECT = Path(__file__).parents[2]
 KILLS = 20
 
 
@@ -29,86 +19,11 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "tasks.db"
 
 
-@contextmanager
-def clerk(*store_and_prefix: object) -> Iterator[subprocess.Popen[bytes]]:
-    """Let another process work on the store; it is killed at the end, if it was not before."""
-    command = [sys.executable, "-m", "tests.adapters.store_process", *map(str, store_and_prefix)]
-    with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def acknowledged(said: bytes) -> dict[str, int]:
-    """Return what was acknowledged last of each task; 0 stands for removed."""
-    *lines, _unfinished = said.decode().split("\n")
-    return {name: int(version) for name, version in (line.split() for line in lines)}
-
-
-def kill_at_a_random_moment(process: subprocess.Popen[bytes]) -> dict[str, int]:
-    assert process.stdout is not None
-    first = process.stdout.readline()
-    sleep(random.uniform(0, 0.15))
-    process.kill()
-    return acknowledged(first + process.stdout.read())
-
-
-def check(bench: Bench, promised: Mapping[str, int]) -> None:
-    """Everything that was acknowledged is there, or the step that was under way after it."""
-    for name, version in promised.items():
-        found = bench.load(name)
-        if version == 0:
-            assert found is None, name
-        elif found is None:
-            assert version == 3, f"{name} was acknowledged and is lost"
-        else:
-            assert found.version in (version, version + 1), name
-
-
 def test_life4_nothing_acknowledged_is_lost_when_the_process_is_killed(path: Path) -> None:
-    promised: dict[str, int] = {}
-    for kill in range(KILLS):
-        with clerk(path, f"kill{kill}") as process:
-            before = len(promised)
-            promised |= kill_at_a_random_moment(process)
-            assert len(promised) > before
-    with opened(sqlite_store(path)) as bench:
-        check(bench, promised)
-        with closing(sqlite3.connect(path)) as connection:
-            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-            counted = "SELECT count(*), sum(payload_bytes) FROM tasks"
-            assert (
-                connection.execute(counted).fetchone()
-                == connection.execute("SELECT tasks, payload_bytes FROM totals").fetchone()
-            )
-        bench.watch()
-        end_what_was_lost(bench, path)
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT count(*) FROM tasks WHERE node IS NOT NULL").fetchone() == (0,)
-        assert connection.execute("SELECT count(*) FROM nodes").fetchone() == (0,)
+    file = File(path)
+    kill_and_account(file, KILLS, path)
+    assert file.run("PRAGMA integrity_check") == [("ok",)]
     assert [found.name for found in path.parent.iterdir()] == [path.name], "no lock is left behind"
-
-
-def end_what_was_lost(bench: Bench, path: Path) -> None:
-    """Do what an engine does: end each task whose node is gone, until nobody names a node that is."""
-    ended: set[str] = set()
-    while _others(path, bench.store.node):
-        bench.until(lambda: bool(bench.heard) or not _others(path, bench.store.node))
-        for news in list(bench.heard):
-            if isinstance(news, WorkLost) and news.task_id not in ended:
-                current = bench.load(news.task_id)
-                assert current is not None
-                assert current.node == news.node
-                after = evolve(current, version=current.version + 1, node=None, status=Status.FAILED)
-                assert bench.ask([Save(after, current.version, 1)]) == [Saved(1)]
-                ended.add(news.task_id)
-        bench.heard.clear()
-
-
-def _others(path: Path, node: str) -> bool:
-    with closing(sqlite3.connect(path)) as connection:
-        return bool(connection.execute("SELECT 1 FROM nodes WHERE node <> ?", (node,)).fetchall())
 
 
 def test_a_lock_that_a_killed_process_left_before_it_was_known_is_removed_by_the_next(path: Path) -> None:

@@ -101,6 +101,15 @@ def test_it_is_opened_once_at_a_time(bench: Bench) -> None:
     bench.saved(record())
 
 
+def test_where_opening_it_is_given_up_nothing_stays_open_and_nobody_is_left(place: Place) -> None:
+    bench = Bench(place.store())
+    bench.give_up_opening()
+    assert bench.store.node is None
+    assert place.nodes() == []
+    bench.open()
+    bench.close()
+
+
 def test_nothing_is_asked_of_a_store_that_is_not_open(place: Place) -> None:
     store = place.store()
     with pytest.raises(StoreError, match="not open"):

@@ -35,27 +35,11 @@ from mcp_tasks_proto.testing.kit import (
 )
 from mcp_tasks_proto.testing.kit.all_checks import WATCHES
 from mcp_tasks_proto.wire.jsonrpc import encode
+from tests.unit.kit_expectations import ALWAYS, CALLS, OF_HTTP, OF_STDIO, SERVED, SERVES_LEGACY, of
 from tests.unit.kit_faults import ALL
 from tests.unit.kit_world import START, SUPPORT, Fault, KitServer
 
-NAMED: Final = KitSettings(
-    calls={
-        Role.COMPLETING: ToolCall("render"),
-        Role.ERRING: ToolCall("spoil"),
-        Role.FAILING: ToolCall("collapse"),
-        Role.ASKING: ToolCall("commission"),
-        Role.ASKING_FIRST: ToolCall("book"),
-        Role.SLOW: ToolCall("idle"),
-        Role.EXPIRING: ToolCall("flash"),
-        Role.PLAIN: ToolCall("greet", {"name": "Ada"}),
-    },
-    search=False,
-)
-
-
-def of(kit: Kit, verdict: Verdict) -> dict[str, str]:
-    """Return the checks with a verdict, and the reasons."""
-    return {one.check.name: one.reason for one in kit.findings if one.verdict is verdict}
+NAMED: Final = KitSettings(calls=CALLS, search=False)
 
 
 @pytest.mark.parametrize(
@@ -75,34 +59,6 @@ def test_every_check_can_fail() -> None:
 
 # -- a right server ----------------------------------------------------------------------------------------
 
-ONLY_HTTP = "only over HTTP"
-ONLY_STDIO = "only on stdio"
-OF_HTTP: Final = dict.fromkeys(
-    (
-        "other verbs",
-        "a foreign origin",
-        "another content type",
-        "an accept that takes nothing",
-        "headers that are missing",
-        "headers that differ",
-        "headers that are repeated",
-        "the name of a tool",
-        "the name of another task",
-        "a task without its name",
-        "headers in other clothes",
-        "mirrored arguments",
-        "headers of sessions",
-        "a notification",
-        "kinds of bodies",
-        "status codes",
-        "status codes of malformed requests",
-    ),
-    ONLY_HTTP,
-)
-OF_STDIO: Final = dict.fromkeys(
-    ("notifications are not answered", "ids in flight", "a stream is cancelled", "nothing but messages"),
-    ONLY_STDIO,
-)
 OF_LEGACY_TASKS: Final = (
     "the capability",
     "a call with a task",
@@ -116,15 +72,9 @@ OF_LEGACY_TASKS: Final = (
     "a task asks",
     "a task in both eras",
 )
-ALWAYS: Final = {"tasks that are not advertised": "the server advertises the extension to everybody"}
-SERVED: Final = {
-    **ALWAYS,
-    "initialize where it is not served": "the server serves 2025-11-25 as well",
-    "tasks that are not declared": "the server declares tasks for 2025-11-25",
-}
 IGNORED: Final = {
     **ALWAYS,
-    "initialize where it is not served": "the server serves 2025-11-25 as well",
+    **SERVES_LEGACY,
     **dict.fromkeys(OF_LEGACY_TASKS, "the server has no tasks for clients of 2025-11-25"),
 }
 REFUSED: Final = {
@@ -144,19 +94,13 @@ def test_a_right_server_passes_over_http(legacy: LegacyPolicy | None, unseen: di
     kit = KitServer(legacy=legacy).examine(has_other_caller=True)
     assert of(kit, Verdict.FAIL) == {}
     assert of(kit, Verdict.NOT_OBSERVABLE) == {**unseen, **OF_STDIO}
-    assert kit.desk.calls == {role: ToolCall(call.tool) for role, call in NAMED.calls.items()}
+    assert kit.desk.calls == {role: ToolCall(call.tool) for role, call in CALLS.items()}
 
 
 def test_a_right_server_passes_on_stdio() -> None:
     kit = KitServer(http=False).examine()
     assert of(kit, Verdict.FAIL) == {}
-    assert of(kit, Verdict.NOT_OBSERVABLE) == {
-        **SERVED,
-        **OF_HTTP,
-        "tasks of others": "no credentials of another caller were given",
-        "a task in both eras": ONLY_HTTP,
-        "streams are not buffered": "there was no event stream",
-    }
+    assert of(kit, Verdict.NOT_OBSERVABLE) == {**SERVED, **OF_HTTP}
 
 
 def test_the_kit_leaves_no_task_behind() -> None:
@@ -509,7 +453,7 @@ def test_a_rule_fails_with_one_of_its_checks_and_passes_with_the_first() -> None
     assert rules["WIRE.4"].verdict is Verdict.FAIL, "one of two"
     assert rules["WIRE.3"].verdict is Verdict.PASS, "what cannot be seen takes nothing away"
     assert rules["STD.1"].verdict is Verdict.NOT_OBSERVABLE
-    assert rules["STD.1"].reason == ONLY_STDIO
+    assert rules["STD.1"].reason == "only on stdio"
     assert rules["SEC.2"].reason == "logs are not seen from outside"
     names = list(rules)
     assert names.index("NEG.9") < names.index("NEG.10") < names.index("LIFE.1")

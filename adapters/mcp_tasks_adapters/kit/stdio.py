@@ -9,6 +9,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from mcp_tasks_adapters.client.loop import ClientLoop, Process
+from mcp_tasks_adapters.client.processes import see_off
 from mcp_tasks_adapters.kit.carrier import in_time
 from mcp_tasks_proto.errors import LimitExceeded, RemoteProtocolError
 from mcp_tasks_proto.limits import Limits
@@ -24,7 +25,7 @@ WRITE_MS: Final = 10_000
 CANCELLED: Final = 64
 """Requests that were cancelled and are remembered."""
 GRACE_MS: Final = 3_000
-"""For a server to end when its stdin is closed, and again when it is told to."""
+"""For a server to end when its stdin is closed, again when it is told to, and again when it is killed."""
 
 
 class StdioCarrier:
@@ -93,26 +94,7 @@ class StdioCarrier:
         self._channels.clear()
 
     async def _end(self, process: Process) -> int | None:
-        """See a process off; return its exit code, ``None`` when it outlived even that."""
-        code: list[int] = []
-
-        async def wait() -> None:
-            try:
-                while await process.receive():
-                    pass  # a server that is not read may not be able to end
-            except OSError:
-                pass
-            code.append(await process.wait())
-
-        try:
-            await process.close_input()
-            if not await self._loop.within(GRACE_MS / 1000, wait):
-                process.terminate()
-                await self._loop.within(GRACE_MS / 1000, wait)
-        finally:
-            process.kill()
-            await process.close()
-        return code[0] if code else None
+        return await see_off(process, self._loop, GRACE_MS / 1000)
 
 
 @define(eq=False)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from secrets import token_urlsafe
-from threading import Thread
 from typing import Any, Final, NamedTuple
 
 from attrs import evolve
@@ -33,7 +32,7 @@ from mcp_tasks_adapters.proxy.storing import (
 from mcp_tasks_adapters.stores.rows import KEY_CHECK, owner_of
 from mcp_tasks_adapters.stores.sealing import RecordKeys, UnsealError
 from mcp_tasks_adapters.stores.sqlite.schema import cannot_be_used
-from mcp_tasks_adapters.stores.threads import StoreThread
+from mcp_tasks_adapters.stores.threads import StoreThread, opened_on_a_thread
 from mcp_tasks_adapters.storing import LoopThread, StoreError
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.history import (
@@ -156,21 +155,10 @@ class SqliteProxyStore:
         """
         if self._session is not None:
             raise StoreError(f"{self._path} is open already.")
-        opened = loop.event()
-        outcome: list[sqlite3.Connection | Exception] = []
-
-        def run() -> None:
-            try:
-                outcome.append(_open_file(self._path, self._keys))
-            except Exception as error:
-                outcome.append(error)
-            loop.post(opened.set)
-
-        Thread(target=run, daemon=True).start()
-        await opened.wait()
-        if isinstance(outcome[0], Exception):
-            raise outcome[0]
-        self._session = _Session(outcome[0], self._keys, loop)
+        connection = await opened_on_a_thread(
+            loop, partial(_open_file, self._path, self._keys), sqlite3.Connection.close
+        )
+        self._session = _Session(connection, self._keys, loop)
 
     async def close(self) -> None:
         """Close the file, when what was asked before is done."""

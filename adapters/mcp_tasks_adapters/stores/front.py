@@ -17,6 +17,8 @@ from mcp_tasks_proto.inputs import LoadFailed, SaveFailed, StoreInput
 __all__ = ["Answer", "Front", "Look", "Read", "Write"]
 
 Answer = Callable[[StoreInput], None]
+Question = Load | FindExpired | ListTasks
+"""What is asked of the reader; everything else is written."""
 
 _log = logging.getLogger("mcp_tasks_adapters")
 
@@ -25,7 +27,7 @@ _log = logging.getLogger("mcp_tasks_adapters")
 class Read:
     """To be answered by whoever reads."""
 
-    effect: Load | FindExpired | ListTasks
+    effect: Question
     answer: Answer
 
 
@@ -62,14 +64,23 @@ class Front:
 
     # -- on the loop's thread ------------------------------------------------------------------------------
 
-    def admit(self, effect: StoreEffect, answer: Answer) -> bool:
-        """Whether this may wait too; if it may not, it has been answered as failed."""
-        if self._waiting < self._most_waiting:
-            self._waiting += 1
-            return True
-        reads = isinstance(effect, Load | FindExpired | ListTasks)
-        answer(LoadFailed(effect.token) if reads else SaveFailed(effect.token))
-        return False
+    def submit(
+        self,
+        effect: StoreEffect,
+        answer: Answer,
+        *,
+        read: Callable[[Read], None],
+        write: Callable[[Write], None],
+    ) -> None:
+        """Hand ``effect`` to whoever reads, or to whoever writes; if too much waits, it fails at once."""
+        if self._waiting >= self._most_waiting:
+            answer(LoadFailed(effect.token) if isinstance(effect, Question) else SaveFailed(effect.token))
+            return
+        self._waiting += 1
+        if isinstance(effect, Question):
+            read(Read(effect, answer))
+        else:
+            write(Write(effect, answer))
 
     def watch(self, concerns: Callable[[str], bool], hear: Callable[[News], None]) -> None:
         """Tell ``hear`` what other nodes did."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from threading import Thread
 from typing import Protocol
 
+from mcp_tasks_adapters.stores.threads import opened_on_a_thread
 from mcp_tasks_adapters.storing import LoopThread, News, StoreEffect, StoreError
 from mcp_tasks_proto.inputs import StoreInput
 
@@ -22,6 +22,9 @@ class Session(Protocol):
 
     def start(self) -> None:
         """Begin to answer."""
+
+    def discard(self) -> None:
+        """Let go of everything, on any thread; instead of :meth:`start`."""
 
     async def close(self) -> None:
         """Let go of everything; no answer comes after this, and no news."""
@@ -61,10 +64,9 @@ class ThreadedStore(ABC):
         """
         if self._session is not None:
             raise StoreError(f"{self._name} is open already; to share it, make another store.")
-        opened, outcome = loop.event(), _Outcome()
-        Thread(target=lambda: self._open(loop, outcome, opened.set), daemon=True).start()
-        await opened.wait()
-        self._session = outcome.session()
+        self._session = await opened_on_a_thread(
+            loop, lambda: self._new_session(loop), lambda session: session.discard()
+        )
         self._session.start()
 
     async def close(self) -> None:
@@ -93,23 +95,3 @@ class ThreadedStore(ABC):
         if self._session is None:
             raise StoreError(f"{self._name} is not open.")
         return self._session
-
-    def _open(self, loop: LoopThread, outcome: _Outcome, opened: Callable[[], None]) -> None:
-        try:
-            outcome.opened = self._new_session(loop)
-        except Exception as error:
-            outcome.error = error
-        loop.post(opened)
-
-
-class _Outcome:
-    """What became of opening it, on its way from a thread."""
-
-    opened: Session | None = None
-    error: Exception | None = None
-
-    def session(self) -> Session:
-        """Return it, or raise what went wrong."""
-        if self.opened is None:
-            raise self.error or StoreError("the store did not open")
-        return self.opened

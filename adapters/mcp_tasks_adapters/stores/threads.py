@@ -1,18 +1,22 @@
-"""A thread that carries out what is put before it, as much at once as waits."""
+"""Threads of stores: one that carries out what is put before it, and one that opens what takes its time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Final, Generic, TypeVar
 
-__all__ = ["StoreThread"]
+from mcp_tasks_adapters.storing import LoopThread
+
+__all__ = ["StoreThread", "opened_on_a_thread"]
 
 GROUP: Final = 512
 """How much is carried out at once at most."""
 
 _Job = TypeVar("_Job")
+_Opened = TypeVar("_Opened")
 
 
 class StoreThread(Generic[_Job]):
@@ -71,3 +75,34 @@ class StoreThread(Generic[_Job]):
         except Empty:
             return jobs, True
         return jobs, False
+
+
+async def opened_on_a_thread(
+    loop: LoopThread, open_it: Callable[[], _Opened], let_go: Callable[[_Opened], object]
+) -> _Opened:
+    """Return what ``open_it`` returns, or raise what it raises, on a thread where it may take its time.
+
+    If the waiting is cancelled, nobody has what is opened nevertheless: ``let_go`` is called with it, on a
+    thread too.
+    """
+    outcome: Future[_Opened] = Future()
+    ready = loop.event()
+
+    def run() -> None:
+        try:
+            outcome.set_result(open_it())
+        except Exception as error:
+            outcome.set_exception(error)
+        loop.post(ready.set)
+
+    def discard() -> None:
+        if outcome.exception() is None:
+            let_go(outcome.result())
+
+    Thread(target=run, name="mcp-tasks-opener", daemon=True).start()
+    try:
+        await ready.wait()
+    except BaseException:
+        Thread(target=discard, name="mcp-tasks-discarder", daemon=True).start()
+        raise
+    return outcome.result()

@@ -81,6 +81,12 @@ class Keeper:
         """Wait until it has ended; on another thread."""
         self._ended.wait(patience_s)
 
+    def close(self) -> None:
+        """Let go of everything; where it was started, its thread does that at its end."""
+        self.link.close()
+        for end in self._bell:
+            end.close()
+
     def _run(self) -> None:
         while not self._over.is_set():
             try:
@@ -88,9 +94,7 @@ class Keeper:
             except (UnreachableError, psycopg.Error):
                 nap_s = max(LEAST_NAP_S, self.link.retry_s)
             self._nap(monotonic() + nap_s)
-        self.link.close()
-        for end in self._bell:
-            end.close()
+        self.close()
         self._ended.set()
 
     def _keep(self) -> float:

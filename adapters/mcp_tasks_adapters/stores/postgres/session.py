@@ -19,7 +19,6 @@ from mcp_tasks_adapters.stores.postgres.writing import Writer
 from mcp_tasks_adapters.stores.rows import Rows
 from mcp_tasks_adapters.stores.threads import StoreThread
 from mcp_tasks_adapters.storing import LoopThread, News, StoreEffect
-from mcp_tasks_proto.effects import FindExpired, ListTasks, Load
 
 __all__ = ["Session"]
 
@@ -95,6 +94,12 @@ class Session:
         self._reading.start()
         self._keeper.start()
 
+    def discard(self) -> None:
+        """Let go of everything, on any thread; instead of :meth:`start`."""
+        self._writer.leave()
+        self._links[1].close()
+        self._keeper.close()
+
     async def close(self) -> None:
         """End the threads; no answer comes after this, and no news."""
         self._front.close()
@@ -107,12 +112,7 @@ class Session:
 
     def submit(self, effect: StoreEffect, answer: Answer) -> None:
         """Have ``effect`` carried out on the thread that it is for."""
-        if not self._front.admit(effect, answer):
-            return
-        if isinstance(effect, Load | FindExpired | ListTasks):
-            self._reading.put(Read(effect, answer))
-        else:
-            self._writing.put(Write(effect, answer))
+        self._front.submit(effect, answer, read=self._reading.put, write=self._writing.put)
 
     def watch(self, concerns: Callable[[str], bool], hear: Callable[[News], None]) -> None:
         """Tell ``hear`` what other nodes did."""

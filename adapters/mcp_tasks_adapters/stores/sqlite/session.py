@@ -78,6 +78,11 @@ class Session:
         self._writing.start()
         self._reading.start()
 
+    def discard(self) -> None:
+        """Let go of everything, on any thread; instead of :meth:`start`."""
+        self._leave()
+        self._reader.close()
+
     async def close(self) -> None:
         """End the threads; no answer comes after this, and no news."""
         self._front.close()
@@ -88,12 +93,7 @@ class Session:
 
     def submit(self, effect: StoreEffect, answer: Answer) -> None:
         """Have ``effect`` carried out on the thread that it is for."""
-        if not self._front.admit(effect, answer):
-            return
-        if isinstance(effect, Load | FindExpired | ListTasks):
-            self._reading.put(Read(effect, answer))
-        else:
-            self._writing.put(Write(effect, answer))
+        self._front.submit(effect, answer, read=self._reading.put, write=self._writing.put)
 
     def watch(self, concerns: Callable[[str], bool], hear: Callable[[News], None]) -> None:
         """Tell ``hear`` what other nodes did."""
@@ -119,12 +119,16 @@ class Session:
                     lock_path(self._path, job.node).unlink(missing_ok=True)
 
     def _writer_ended(self) -> None:
+        self._leave()
+        self._loop.post(self._ended[0].set)
+
+    def _leave(self) -> None:
+        """Forget this node, unless a task names it."""
         if self._writer.forget(self.node):
             self._lock.remove()
         else:
             self._lock.release()  # somebody must see to the tasks that are left
         self._writer.close()
-        self._loop.post(self._ended[0].set)
 
     # -- on the reader's -----------------------------------------------------------------------------------
 

@@ -1,0 +1,38 @@
+"""How a server's process is ended, on any loop."""
+
+from __future__ import annotations
+
+from mcp_tasks_adapters.client.loop import ClientLoop, Process
+
+__all__ = ["see_off"]
+
+
+async def see_off(process: Process, loop: ClientLoop, grace_seconds: float) -> int | None:
+    """End a process, the kindest way first; return its exit code, ``None`` when it outlived even a kill.
+
+    Its stdin is closed, then it is told to end, then killed; each time it has ``grace_seconds``.
+    """
+    code: list[int] = []
+
+    async def read_on() -> None:
+        try:
+            while await process.receive():
+                pass  # a server that is not read may not be able to end
+        except OSError:
+            pass
+        code.append(await process.wait())
+
+    async def wait() -> None:
+        code.append(await process.wait())
+
+    try:
+        await process.close_input()
+        if not await loop.within(grace_seconds, read_on):
+            process.terminate()
+            if not await loop.within(grace_seconds, wait):
+                process.kill()
+                await loop.within(grace_seconds, wait)
+    finally:
+        process.kill()
+        await process.close()
+    return code[0] if code else None
