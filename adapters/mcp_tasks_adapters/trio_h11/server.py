@@ -253,6 +253,7 @@ class _Connection:
                     await self._stream.send_all(data)
                     self._rest = b""
                     self._written()
+                    self._alarm.move(http.deadline)
                 elif http.half_closed and not self._half_closed:
                     self._half_closed = True
                     if isinstance(self._stream, trio.abc.HalfCloseableStream):
@@ -297,7 +298,6 @@ class _Connection:
 
     def _written(self) -> None:
         self._http.written(trio.current_time())
-        self._alarm.move(self._http.deadline)
         if self._reader:
             self._reader.unpark()
 
