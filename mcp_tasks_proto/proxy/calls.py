@@ -105,7 +105,7 @@ class Calls:
         if isinstance(found, Trouble):
             return desk.callers.fail(exchange, trouble(found))
         call.declared = self._declarable(exchange, found)
-        if not any(kind in call.declared for kind in INPUT_KINDS):
+        if call.round.answers and not any(kind in call.declared for kind in INPUT_KINDS):
             call.round = evolve(call.round, answers={})  # nothing can have been asked (PRX.10)
         if call.tool is not None:
             name = exchange.request.params["name"]
