@@ -163,7 +163,7 @@ class Calls:
         settings = self.desk.shared.settings
         declared = declarable(exchange.capabilities, settings.input_kinds)
         offered, served = exchange.capabilities.get("extensions"), found.capabilities.get("extensions")
-        if isinstance(offered, Mapping) and isinstance(served, Mapping):
+        if isinstance(offered, dict) and isinstance(served, dict):
             common = [name for name in offered if name in settings.extensions and name in served]
             if common:
                 declared["extensions"] = {name: offered[name] for name in common}

@@ -195,6 +195,7 @@ class _Stream(asyncio.Protocol):
         """Begin; nothing is read until there is somebody who hears it."""
         self._transport = cast(asyncio.Transport, transport)
         self._transport.pause_reading()
+        self._poller = _poller_of(self._transport.get_extra_info("socket"))
         # With a mark of zero, "not paused" means that everything was written.
         self._transport.set_write_buffer_limits(high=0)
 
@@ -253,7 +254,7 @@ class _Stream(asyncio.Protocol):
 
     def idle(self) -> bool:
         """Whether nothing has come, the end included, be it that the loop has not been told yet."""
-        return not self._ended and not _readable(self._transport.get_extra_info("socket"))
+        return not self._ended and not (self._poller is not None and self._poller.poll(0))
 
     def close(self) -> None:
         """Close at once."""
@@ -261,13 +262,13 @@ class _Stream(asyncio.Protocol):
         self._transport.abort()
 
 
-def _readable(socket: Any) -> bool:
-    """Whether a socket has something to read, as far as the system can tell without waiting."""
+def _poller_of(socket: Any) -> Any:
+    """Return what tells whether a socket has something to read, without waiting; ``None``: here nothing can."""
     if not hasattr(select, "poll"):
-        return False
+        return None
     poller = select.poll()
     poller.register(socket.fileno(), select.POLLIN)
-    return bool(poller.poll(0))
+    return poller
 
 
 class _Process(asyncio.SubprocessProtocol):

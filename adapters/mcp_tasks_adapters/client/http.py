@@ -212,7 +212,7 @@ class HttpTransport:
         elif ready is not None:
             ready.ask(order)
 
-    def _answered(self, order: _Order, connection: _Connection, fact: Fact) -> None:
+    def _answered(self, order: _Order, connection: _Connection, fact: Fact, now_ms: int) -> None:
         """Take the last fact on a request. What goes out on a connection that was kept, and is dead by then,
         nobody has heard: it may go out once more."""
         exchange, order.connection = connection.exchange, None
@@ -220,7 +220,7 @@ class HttpTransport:
             isinstance(fact, RequestFailed) and order.repeatable and connection.was_kept and exchange.silent
         )
         if exchange.reusable and not self._closed:
-            self._keep(connection)
+            self._keep(connection, now_ms)
         else:
             connection.close()
         if again:
@@ -257,9 +257,9 @@ class HttpTransport:
             connection.close()
         return None
 
-    def _keep(self, connection: _Connection) -> None:
+    def _keep(self, connection: _Connection, now_ms: int) -> None:
         connection.was_kept = True
-        connection.idle_since_ms = now_ms = self._loop.now_ms()
+        connection.idle_since_ms = now_ms
         self._idle.append(connection)
         self._let_go_of_old(now_ms)
 
@@ -340,14 +340,15 @@ class _Connection:
 
     def _take(self, order: _Order, data: bytes) -> None:
         """Read on, and report what there is on the way; one report may lead to the end of the request."""
-        for fact in self.exchange.receive(data, self.transport._loop.now_ms()):
+        now_ms = self.transport._loop.now_ms()
+        for fact in self.exchange.receive(data, now_ms):
             if isinstance(fact, NotificationReceived | ServerAsked | StreamOpened):
                 order.report(fact)
                 if self._order is not order:
                     return
             else:
                 self._order = None
-                self.transport._answered(order, self, self._explained(fact))
+                self.transport._answered(order, self, self._explained(fact), now_ms)
                 return
 
     def _explained(self, fact: Fact) -> Fact:
