@@ -263,7 +263,7 @@ class _Stream(asyncio.Protocol):
 
 
 def _poller_of(socket: Any) -> Any:
-    """Return what tells whether a socket has something to read, without waiting; ``None``: here nothing can."""
+    """Return what tells at once whether a socket has something to read; ``None``: here nothing can."""
     if not hasattr(select, "poll"):
         return None
     poller = select.poll()
