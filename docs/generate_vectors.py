@@ -1,0 +1,56 @@
+"""Writes ``docs/vectors/*.json`` from what is in ``docs/vector_sources``; a test fails when they are stale.
+
+Nothing is run here: what a vector expects stands in its source, and a test holds the engines to it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from docs.vector_sources import http_endpoint, http_values, inp, life, neg, wire
+from docs.vector_sources.making import Vector
+
+FOLDER: Final = Path(__file__).parent / "vectors"
+FORMAT: Final = "mcp-tasks-vectors/1"
+
+Source = Callable[[], list[Vector]]
+
+FILES: Final[Mapping[str, tuple[str, Sequence[Source]]]] = {
+    "wire": ("Messages", [wire.vectors]),
+    "neg": ("Capability negotiation", [neg.vectors]),
+    "life": ("The life of a task", [life.vectors]),
+    "get-upd-can": ("Get, update, cancel", [inp.answers]),
+    "inp": ("Input requests", [inp.vectors]),
+    "ttl": ("Lifetime", [life.expiry]),
+    "std": ("stdio", [wire.stdio]),
+    "http": ("Streamable HTTP", [http_endpoint.vectors, http_values.vectors]),
+}
+"""Each file's title, and where its vectors come from. A vector is in the file of its first rule."""
+
+
+def document(title: str, sources: Sequence[Source]) -> dict[str, Any]:
+    """Return a file as JSON."""
+    return {"format": FORMAT, "title": title, "vectors": [one for source in sources for one in source()]}
+
+
+def text(document: Mapping[str, Any]) -> str:
+    """Return a file as it is written: readable, and the same each time."""
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+
+
+def files() -> dict[str, str]:
+    """Return the text of every file, by its name."""
+    return {f"{name}.json": text(document(title, sources)) for name, (title, sources) in FILES.items()}
+
+
+def main() -> None:
+    for name, written in files().items():
+        (FOLDER / name).write_text(written, encoding="utf-8")
+        print(f"docs/vectors/{name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,14 @@
+"""Every function and every role, by the names that the vectors have for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from docs.vectors.runner import Subject
+from tests.unit.vector_subjects import core, http
+
+__all__ = ["FUNCTIONS", "ROLES"]
+
+FUNCTIONS: Final[Mapping[str, Callable[[Any], Any]]] = {**core.FUNCTIONS, **http.FUNCTIONS}
+ROLES: Final[Mapping[str, Callable[[Mapping[str, Any]], Subject]]] = {}
