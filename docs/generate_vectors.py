@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from docs.vector_sources import http_endpoint, http_values, inp, life, neg, wire
+from docs.vector_sources import his, http_endpoint, http_values, inp, life, neg, prx, wire
 from docs.vector_sources.making import Vector
 
 FOLDER: Final = Path(__file__).parent / "vectors"
@@ -27,6 +27,8 @@ FILES: Final[Mapping[str, tuple[str, Sequence[Source]]]] = {
     "ttl": ("Lifetime", [life.expiry]),
     "std": ("stdio", [wire.stdio]),
     "http": ("Streamable HTTP", [http_endpoint.vectors, http_values.vectors]),
+    "prx": ("The proxy", [prx.vectors]),
+    "his": ("The ledger of a proxy", [his.vectors]),
 }
 """Each file's title, and where its vectors come from. A vector is in the file of its first rule."""
 

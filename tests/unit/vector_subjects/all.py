@@ -6,9 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from docs.vectors.runner import Subject
-from tests.unit.vector_subjects import core, http
+from tests.unit.vector_subjects import core, http, proxying
 
 __all__ = ["FUNCTIONS", "ROLES"]
 
-FUNCTIONS: Final[Mapping[str, Callable[[Any], Any]]] = {**core.FUNCTIONS, **http.FUNCTIONS}
+FUNCTIONS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **core.FUNCTIONS,
+    **http.FUNCTIONS,
+    **proxying.FUNCTIONS,
+}
 ROLES: Final[Mapping[str, Callable[[Mapping[str, Any]], Subject]]] = {}
