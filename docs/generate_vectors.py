@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from docs.vector_sources import his, http_endpoint, http_values, inp, life, neg, prx, wire
+from docs.vector_sources import his, http_endpoint, http_values, inp, life, neg, prx, server_tasks, wire
 from docs.vector_sources.making import Vector
 
 FOLDER: Final = Path(__file__).parent / "vectors"
@@ -21,8 +21,8 @@ Source = Callable[[], list[Vector]]
 FILES: Final[Mapping[str, tuple[str, Sequence[Source]]]] = {
     "wire": ("Messages", [wire.vectors]),
     "neg": ("Capability negotiation", [neg.vectors]),
-    "life": ("The life of a task", [life.vectors]),
-    "get-upd-can": ("Get, update, cancel", [inp.answers]),
+    "life": ("The life of a task", [life.vectors, server_tasks.life]),
+    "get-upd-can": ("Get, update, cancel", [inp.answers, server_tasks.vectors]),
     "inp": ("Input requests", [inp.vectors]),
     "ttl": ("Lifetime", [life.expiry]),
     "std": ("stdio", [wire.stdio]),
