@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from docs.vector_sources import his, http_endpoint, http_values, inp, life, neg, prx, server_tasks, wire
+from docs.vector_sources import his, http_endpoint, http_values, inp, life, neg, prx, server_rest, server_tasks, wire
 from docs.vector_sources.making import Vector
 
 FOLDER: Final = Path(__file__).parent / "vectors"
@@ -19,15 +19,17 @@ FORMAT: Final = "mcp-tasks-vectors/1"
 Source = Callable[[], list[Vector]]
 
 FILES: Final[Mapping[str, tuple[str, Sequence[Source]]]] = {
-    "wire": ("Messages", [wire.vectors]),
-    "neg": ("Capability negotiation", [neg.vectors]),
+    "wire": ("Messages", [wire.vectors, server_rest.messages]),
+    "neg": ("Capability negotiation", [neg.vectors, server_rest.negotiation]),
     "life": ("The life of a task", [life.vectors, server_tasks.life]),
-    "get-upd-can": ("Get, update, cancel", [inp.answers, server_tasks.vectors]),
-    "inp": ("Input requests", [inp.vectors]),
-    "ttl": ("Lifetime", [life.expiry]),
+    "get-upd-can": ("Get, update, cancel", [inp.answers, server_tasks.vectors, server_rest.store_trouble]),
+    "inp": ("Input requests", [inp.vectors, server_rest.inputs]),
+    "ttl": ("Lifetime", [life.expiry, server_rest.lifetimes]),
+    "sub": ("Listening", [server_rest.listening]),
     "std": ("stdio", [wire.stdio]),
-    "http": ("Streamable HTTP", [http_endpoint.vectors, http_values.vectors]),
+    "http": ("Streamable HTTP", [http_endpoint.vectors, http_values.vectors, server_rest.http]),
     "prx": ("The proxy", [prx.vectors]),
+    "sec-lim": ("Security and bounds", [server_rest.security]),
     "his": ("The ledger of a proxy", [his.vectors]),
 }
 """Each file's title, and where its vectors come from. A vector is in the file of its first rule."""
