@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from docs.vector_sources import his, http_endpoint, http_values, inp, life, neg, prx, server_rest, server_tasks, wire
+from docs.vector_sources import his, http_endpoint, http_values, inp, life, neg, prx, server_rest, server_tasks, stories, wire
 from docs.vector_sources.making import Vector
 
 FOLDER: Final = Path(__file__).parent / "vectors"
@@ -19,17 +19,17 @@ FORMAT: Final = "mcp-tasks-vectors/1"
 Source = Callable[[], list[Vector]]
 
 FILES: Final[Mapping[str, tuple[str, Sequence[Source]]]] = {
-    "wire": ("Messages", [wire.vectors, server_rest.messages]),
-    "neg": ("Capability negotiation", [neg.vectors, server_rest.negotiation]),
-    "life": ("The life of a task", [life.vectors, server_tasks.life]),
-    "get-upd-can": ("Get, update, cancel", [inp.answers, server_tasks.vectors, server_rest.store_trouble]),
-    "inp": ("Input requests", [inp.vectors, server_rest.inputs]),
-    "ttl": ("Lifetime", [life.expiry, server_rest.lifetimes]),
-    "sub": ("Listening", [server_rest.listening]),
+    "wire": ("Messages", [wire.vectors, server_rest.messages, stories.vectors("WIRE")]),
+    "neg": ("Capability negotiation", [neg.vectors, server_rest.negotiation, stories.vectors("NEG")]),
+    "life": ("The life of a task", [life.vectors, server_tasks.life, stories.vectors("LIFE")]),
+    "get-upd-can": ("Get, update, cancel", [inp.answers, server_tasks.vectors, server_rest.store_trouble, stories.vectors("GET UPD CAN")]),
+    "inp": ("Input requests", [inp.vectors, server_rest.inputs, stories.vectors("INP")]),
+    "ttl": ("Lifetime", [life.expiry, server_rest.lifetimes, stories.vectors("TTL")]),
+    "sub": ("Listening", [server_rest.listening, stories.vectors("SUB")]),
     "std": ("stdio", [wire.stdio]),
-    "http": ("Streamable HTTP", [http_endpoint.vectors, http_values.vectors, server_rest.http]),
-    "prx": ("The proxy", [prx.vectors]),
-    "sec-lim": ("Security and bounds", [server_rest.security]),
+    "http": ("Streamable HTTP", [http_endpoint.vectors, http_values.vectors, server_rest.http, stories.vectors("HTTP")]),
+    "prx": ("The proxy", [prx.vectors, stories.vectors("PRX")]),
+    "sec-lim": ("Security and bounds", [server_rest.security, stories.vectors("SEC LIM")]),
     "his": ("The ledger of a proxy", [his.vectors]),
 }
 """Each file's title, and where its vectors come from. A vector is in the file of its first rule."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from docs.vectors.runner import Subject
 from tests.unit.vector_subjects import core, http, proxying
+from tests.unit.vector_subjects.proxy import ProxySubject
 from tests.unit.vector_subjects.server import ServerSubject
 
 __all__ = ["FUNCTIONS", "ROLES"]
@@ -16,4 +17,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Any], Any]]] = {
     **http.FUNCTIONS,
     **proxying.FUNCTIONS,
 }
-ROLES: Final[Mapping[str, Callable[[Mapping[str, Any]], Subject]]] = {"server": ServerSubject}
+ROLES: Final[Mapping[str, Callable[[Mapping[str, Any]], Subject]]] = {
+    "server": ServerSubject,
+    "proxy": ProxySubject,
+}
