@@ -8,6 +8,7 @@ from typing import Any, Final
 from docs.vectors.runner import Subject
 from tests.unit.vector_subjects import core, http, proxying
 from tests.unit.vector_subjects.proxy import ProxySubject
+from tests.unit.vector_subjects.requester import RequesterSubject
 from tests.unit.vector_subjects.server import ServerSubject
 
 __all__ = ["FUNCTIONS", "ROLES"]
@@ -20,4 +21,5 @@ FUNCTIONS: Final[Mapping[str, Callable[[Any], Any]]] = {
 ROLES: Final[Mapping[str, Callable[[Mapping[str, Any]], Subject]]] = {
     "server": ServerSubject,
     "proxy": ProxySubject,
+    "requester": RequesterSubject,
 }
