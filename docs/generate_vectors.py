@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from docs.vector_sources import his, http_endpoint, http_values, inp, life, neg, prx, req, server_rest, server_tasks, stories, wire
+from docs.vector_sources import his, http_endpoint, http_values, inp, leg, life, neg, prx, req, server_rest, server_tasks, stories, wire
 from docs.vector_sources.making import Vector
 
 FOLDER: Final = Path(__file__).parent / "vectors"
@@ -29,6 +29,7 @@ FILES: Final[Mapping[str, tuple[str, Sequence[Source]]]] = {
     "std": ("stdio", [wire.stdio]),
     "http": ("Streamable HTTP", [http_endpoint.vectors, http_values.vectors, server_rest.http, stories.vectors("HTTP")]),
     "req": ("The requester", [req.vectors]),
+    "leg": ("The legacy era, 2025-11-25", [leg.vectors]),
     "prx": ("The proxy", [prx.vectors, stories.vectors("PRX")]),
     "sec-lim": ("Security and bounds", [server_rest.security, stories.vectors("SEC LIM")]),
     "his": ("The ledger of a proxy", [his.vectors]),

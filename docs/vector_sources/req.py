@@ -157,8 +157,9 @@ def withdraws(key: str) -> Output:
 
 
 def settles(outcome: str, call: str = "a", **more: Any) -> Output:
-    """Return how a call ended."""
-    return {"type": "settle", "call": call, "outcome": outcome, **more}
+    """Return how a call ended; code, message and data are an error's."""
+    error = {name: more.pop(name) for name in ("code", "message", "data") if name in more}
+    return {"type": "settle", "call": call, "outcome": outcome, **({"error": has((), **error)} if error else {}), **more}
 
 
 def completes(call: str = "a") -> Output:

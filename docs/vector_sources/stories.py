@@ -317,13 +317,13 @@ class _Story:
                 return self._asked_upstream(words)
         return None  # what the engine only tells its host
 
-    def _reply(self, words: Words) -> dict[str, Any]:
+    def _reply(self, words: Words) -> dict[str, Any] | None:
         exchange = words.word("the exchange")
         if words.follows("cancels"):
             exchange += " cancels"
         told: dict[str, Any] = {"type": "reply", "exchange": exchange}
         if words.follows("nothing"):
-            return {**told, "message": None}
+            return None  # on a channel nothing is written
         if words.follows("error"):
             error = self._error(words)
             status = {"http_status": words.integer("the status")} if words.follows("http") else {}

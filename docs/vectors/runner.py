@@ -54,10 +54,12 @@ def problem_of(
     if vector["kind"] == "function":
         return difference(vector["expect"], functions[vector["function"]](vector["given"]), bound)
     subject = roles[vector["role"]](vector["setup"])
+    ignored = vector["setup"].get("ignored_notifications", [])
     now = 0
     for number, step in enumerate(vector["steps"]):
         now = step.get("at_ms", now)
-        outputs = subject.step(now, filled(step["given"], bound))
+        told = subject.step(now, filled(step["given"], bound))
+        outputs = [one for one in told if (one.get("message") or {}).get("method") not in ignored]
         if problem := _unlike(step["expect"], outputs, bound):
             return f"step {number} {problem}"
     return None
@@ -66,7 +68,8 @@ def problem_of(
 def _unlike(expected: list[Any], outputs: list[dict[str, Any]], bound: dict[str, Any]) -> str | None:
     left = list(outputs)
     for wanted in expected:
-        place = {name: filled(wanted[name], bound) for name in ADDRESS if name in wanted}
+        place = {name: bound.get(wanted[name], wanted[name]) for name in ADDRESS if name in wanted}
+        place = {name: value for name, value in place.items() if not value.startswith("$")}
         found = [
             one
             for one in left

@@ -158,8 +158,8 @@ def _outcome(outcome: Any) -> Output:
         case Completed(result=result):
             return {"outcome": "completed", "result": result}
         case Failed():
-            told = {"outcome": "failed", "code": outcome.code, "data": outcome.data}
-            return {**told, "message": outcome.message, "fault": outcome.fault.value}
+            error = {"code": outcome.code, "message": outcome.message, "data": outcome.data}
+            return {"outcome": "failed", "error": error, "fault": outcome.fault.value}
         case Cancelled():
             return {"outcome": "cancelled"}
         case Expired():

@@ -90,6 +90,9 @@ class ServerSubject:
     _tasks: dict[str, str] = field(init=False, factory=dict)
     """The id of the task that each exchange became."""
     _ids: Iterator[int] = field(init=False, factory=lambda: count(1))
+    _on_channels: set[Hashable] = field(init=False, factory=set)
+    _inner: dict[str, Hashable] = field(init=False, factory=dict)
+    """Exchanges that an engine has of its own, by the names that they have in the conversation."""
 
     def step(self, at_ms: int, given: Mapping[str, Any]) -> list[Output]:
         """Let time pass, and tell of the fact."""
@@ -205,6 +208,8 @@ class ServerSubject:
 
     def _received(self, given: Mapping[str, Any]) -> MessageReceived:
         http = None
+        if "channel" in given:
+            self._on_channels.add(given["exchange"])
         if "headers" in given:
             http = head_of(given["headers"], accepts_stream=given.get("accepts_stream", True))
         return MessageReceived(
@@ -218,7 +223,7 @@ class ServerSubject:
         )
 
     def _handler(self, given: Mapping[str, Any]) -> Any:
-        exchange: Hashable = given["exchange"]
+        exchange = self._inner.get(given["exchange"], given["exchange"])
         match given["does"]:
             case "return":
                 return CallReturned(exchange, given["result"])
@@ -229,7 +234,7 @@ class ServerSubject:
             case "notify":
                 return CallNotified(exchange, given["method"], given["params"])
         task_id = f"task-{next(self._ids)}-0123456789abcdefghijk"
-        self._tasks[str(exchange)] = task_id
+        self._tasks[given["exchange"]] = task_id
         return CallBecameTask(
             exchange=exchange,
             task_id=task_id,
@@ -268,8 +273,19 @@ class ServerSubject:
     def _of(self, task_id: str) -> str:
         return next(exchange for exchange, id_ in self._tasks.items() if id_ == task_id)
 
+    def _name(self, exchange: Hashable) -> str:
+        """Return what an exchange is called; those of an engine's own get a name."""
+        if isinstance(exchange, str):
+            return exchange
+        known = next((name for name, inner in self._inner.items() if inner == exchange), None)
+        name = f"inner-{len(self._inner) + 1}" if known is None else known
+        self._inner[name] = exchange
+        return name
+
     def _told(self, effect: Any) -> Output | None:
         match effect:
+            case Reply(message=None, exchange=exchange) if exchange in self._on_channels:
+                return None  # nothing is written there
             case Reply():
                 told = {"type": "reply", "exchange": effect.exchange, "message": effect.message}
                 return {**told, "http_status": effect.http_status, "session": effect.session}
@@ -278,7 +294,7 @@ class ServerSubject:
             case StartTool():
                 return {
                     "type": "start_tool",
-                    "exchange": effect.exchange,
+                    "exchange": self._name(effect.exchange),
                     "tool": effect.tool,
                     "arguments": dict(effect.arguments),
                     "may_become_task": effect.can_create_task,
@@ -289,10 +305,10 @@ class ServerSubject:
                     "params": dict(effect.params),
                 }
             case Forward():
-                told = {"type": "forward", "exchange": effect.exchange, "method": effect.method}
+                told = {"type": "forward", "exchange": self._name(effect.exchange), "method": effect.method}
                 return {**told, "params": dict(effect.params)}
             case StopCall():
-                return {"type": "stop_call", "exchange": effect.exchange}
+                return {"type": "stop_call", "exchange": self._name(effect.exchange)}
             case StartWork():
                 return {"type": "start_work", "of": self._of(effect.task_id)}
             case DeliverInput():
