@@ -9,7 +9,7 @@ from docs.vector_sources.making import Vector, decided, table
 DAY_MS: Final = 86_400_000
 MADE: Final = 1_700_000_000_000
 
-ENTRY: Final = {
+ENTRY: Final[dict[str, Any]] = {
     "project": "film",
     "owner": "ada",
     "api_key": False,
@@ -21,16 +21,47 @@ ENTRY: Final = {
 
 ADA: Final = {"principal": "ada", "teams": ["film"], "direct": [], "upstreams": ["renderer"]}
 BOB: Final = {"principal": "bob", "teams": ["film"], "direct": [], "upstreams": ["renderer"]}
-CAROL: Final = {"principal": "carol", "teams": [], "direct": ["film"], "upstreams": ["renderer"]}
-DAVE: Final = {"principal": "dave", "teams": ["other"], "direct": ["third"], "upstreams": ["renderer"]}
+CAROL: Final[dict[str, Any]] = {
+    "principal": "carol",
+    "teams": [],
+    "direct": ["film"],
+    "upstreams": ["renderer"],
+}
+DAVE: Final[dict[str, Any]] = {
+    "principal": "dave",
+    "teams": ["other"],
+    "direct": ["third"],
+    "upstreams": ["renderer"],
+}
 
 ACTIONS: Final = ("read", "assign", "read_payload", "answer", "cancel")
 
 WHO: Final[list[tuple[str, str, Any, Any, int, str]]] = [
     # word, says, viewer, changes of the entry, days later, "allowed:reason" for each action
-    ("owner-in-team", "the original user, of the team", ADA, {}, 1, "+team +team +original_user +original_user +original_user"),
-    ("team", "another member of the team", BOB, {}, 1, "+team +team -somebody_elses -somebody_elses -somebody_elses"),
-    ("direct", "a direct member", CAROL, {}, 1, "+direct -no_team_rights -somebody_elses -somebody_elses -somebody_elses"),
+    (
+        "owner-in-team",
+        "the original user, of the team",
+        ADA,
+        {},
+        1,
+        "+team +team +original_user +original_user +original_user",
+    ),
+    (
+        "team",
+        "another member of the team",
+        BOB,
+        {},
+        1,
+        "+team +team -somebody_elses -somebody_elses -somebody_elses",
+    ),
+    (
+        "direct",
+        "a direct member",
+        CAROL,
+        {},
+        1,
+        "+direct -no_team_rights -somebody_elses -somebody_elses -somebody_elses",
+    ),
     ("outside", "somebody of another project", DAVE, {}, 1, "-outside -outside -outside -outside -outside"),
     (
         "owner-direct",
@@ -73,9 +104,23 @@ WHO: Final[list[tuple[str, str, Any, Any, int, str]]] = [
         "+team +team +original_user +original_user +original_user",
     ),
     ("api-key", "an API key started it", ADA, {"api_key": True}, 1, "+team +team -api_key -api_key -api_key"),
-    ("api-key-other", "an API key started it", BOB, {"api_key": True}, 1, "+team +team -api_key -api_key -api_key"),
+    (
+        "api-key-other",
+        "an API key started it",
+        BOB,
+        {"api_key": True},
+        1,
+        "+team +team -api_key -api_key -api_key",
+    ),
     ("outlived", "past its retention", ADA, {}, 90, "-outlived -outlived -outlived -outlived -outlived"),
-    ("not-outlived", "on its last day", ADA, {}, 89, "+team +team +original_user +original_user +original_user"),
+    (
+        "not-outlived",
+        "on its last day",
+        ADA,
+        {},
+        89,
+        "+team +team +original_user +original_user +original_user",
+    ),
     (
         "private",
         "without a project, its original user's",
@@ -84,9 +129,30 @@ WHO: Final[list[tuple[str, str, Any, Any, int, str]]] = [
         1,
         "+original_user +original_user +original_user +original_user +original_user",
     ),
-    ("private-other", "and nobody else's", BOB, {"project": None}, 1, "-outside -outside -outside -outside -outside"),
-    ("private-api-key", "nor that of an API key's name", ADA, {"project": None, "api_key": True}, 1, "-outside -outside -outside -outside -outside"),
-    ("nobody", "started by nobody with a name", BOB, {"owner": None}, 1, "+team +team -somebody_elses -somebody_elses -somebody_elses"),
+    (
+        "private-other",
+        "and nobody else's",
+        BOB,
+        {"project": None},
+        1,
+        "-outside -outside -outside -outside -outside",
+    ),
+    (
+        "private-api-key",
+        "nor that of an API key's name",
+        ADA,
+        {"project": None, "api_key": True},
+        1,
+        "-outside -outside -outside -outside -outside",
+    ),
+    (
+        "nobody",
+        "started by nobody with a name",
+        BOB,
+        {"owner": None},
+        1,
+        "+team +team -somebody_elses -somebody_elses -somebody_elses",
+    ),
     (
         "assigned",
         "assignment grants nothing",
@@ -109,19 +175,36 @@ def access() -> list[tuple[str, str, Any, Any]]:
                 "action": action,
                 "now_ms": MADE + days * DAY_MS,
             }
-            rows.append((f"{word}-{action}", says, given, {"allowed": verdict[0] == "+", "reason": verdict[1:]}))
+            rows.append(
+                (f"{word}-{action}", says, given, {"allowed": verdict[0] == "+", "reason": verdict[1:]})
+            )
     return rows
 
 
 PROJECTS: Final = [
     ("team", "of the team", {"viewer": ADA, "project": "film"}, {"allowed": True, "reason": "team"}),
-    ("direct", "a direct member", {"viewer": CAROL, "project": "film"}, {"allowed": True, "reason": "direct"}),
-    ("both", "the team counts for more", {"viewer": {**ADA, "direct": ["film"]}, "project": "film"}, {"allowed": True, "reason": "team"}),
+    (
+        "direct",
+        "a direct member",
+        {"viewer": CAROL, "project": "film"},
+        {"allowed": True, "reason": "direct"},
+    ),
+    (
+        "both",
+        "the team counts for more",
+        {"viewer": {**ADA, "direct": ["film"]}, "project": "film"},
+        {"allowed": True, "reason": "team"},
+    ),
     ("outside", "neither", {"viewer": DAVE, "project": "film"}, {"allowed": False, "reason": "outside"}),
-    ("not-there", "a project that is not there looks the same", {"viewer": ADA, "project": "nowhere"}, {"allowed": False, "reason": "outside"}),
+    (
+        "not-there",
+        "a project that is not there looks the same",
+        {"viewer": ADA, "project": "nowhere"},
+        {"allowed": False, "reason": "outside"},
+    ),
 ]
 
-# -- what is noted -------------------------------------------------------------------------------------------
+# -- what is noted ---------------------------------------------------------------------------------------
 
 
 def seen(at: int, status: str, *, polled: bool = False) -> dict[str, Any]:
@@ -134,13 +217,18 @@ def assigned(at: int, to: str | None, by: str = "bob") -> dict[str, Any]:
     return {"kind": "assigned", "at_ms": MADE + at, "actor": by, "assignee": to}
 
 
-def noted(*events: tuple[int, str], status: str, polls: int = 0, assignee: str | None = None) -> dict[str, Any]:
+def noted(
+    *events: tuple[int, str], status: str, polls: int = 0, assignee: str | None = None
+) -> dict[str, Any]:
     """Return the timeline: after which time, and what; ``>bob`` is an assignment."""
     return {
         "status": status,
         "polls": polls,
         "assignee": assignee,
-        "timeline": [{"kind": "created", "at_ms": MADE, "status": "working"}, *(_event(at, what) for at, what in events)],
+        "timeline": [
+            {"kind": "created", "at_ms": MADE, "status": "working"},
+            *(_event(at, what) for at, what in events),
+        ],
     }
 
 
@@ -157,24 +245,94 @@ def told(*facts: dict[str, Any], begins: str = "working") -> dict[str, Any]:
 
 TIMELINES: Final = [
     ("created", "it begins", told(), noted(status="working")),
-    ("ended-at-once", "it had ended as it began", told(begins="completed"), noted((0, "completed"), status="completed")),
-    ("input", "it asks", told(seen(5, "input_required")), noted((5, "input_required"), status="input_required")),
-    ("input-twice", "told twice, noted once", told(seen(5, "input_required"), seen(9, "input_required")), noted((5, "input_required"), status="input_required")),
-    ("round", "it asks, and goes on", told(seen(5, "input_required"), seen(9, "working")), noted((5, "input_required"), (9, "working"), status="working")),
+    (
+        "ended-at-once",
+        "it had ended as it began",
+        told(begins="completed"),
+        noted((0, "completed"), status="completed"),
+    ),
+    (
+        "input",
+        "it asks",
+        told(seen(5, "input_required")),
+        noted((5, "input_required"), status="input_required"),
+    ),
+    (
+        "input-twice",
+        "told twice, noted once",
+        told(seen(5, "input_required"), seen(9, "input_required")),
+        noted((5, "input_required"), status="input_required"),
+    ),
+    (
+        "round",
+        "it asks, and goes on",
+        told(seen(5, "input_required"), seen(9, "working")),
+        noted((5, "input_required"), (9, "working"), status="working"),
+    ),
     ("end", "it ends", told(seen(5, "completed")), noted((5, "completed"), status="completed")),
-    ("end-twice", "it ends once", told(seen(5, "completed"), seen(9, "completed")), noted((5, "completed"), status="completed")),
-    ("end-other", "and takes no other end", told(seen(5, "completed"), seen(9, "failed")), noted((5, "completed"), status="completed")),
-    ("end-working", "nor does it begin again", told(seen(5, "cancelled"), seen(9, "working")), noted((5, "cancelled"), status="cancelled")),
-    ("polls", "polls are counted, not listed", told(seen(5, "working", polled=True), seen(6, "working", polled=True)), noted(status="working", polls=2)),
-    ("polls-ended", "also after its end", told(seen(5, "failed", polled=True), seen(6, "failed", polled=True)), noted((5, "failed"), status="failed", polls=2)),
-    ("clock", "times do not go back, whatever clock told them", told(seen(9, "input_required"), seen(5, "working")), noted((9, "input_required"), (9, "working"), status="working")),
-    ("assign", "it is assigned, and its status stays", told(assigned(5, "bob")), noted((5, ">bob"), status="working", assignee="bob")),
-    ("assign-twice", "to the same person, noted once", told(assigned(5, "bob"), assigned(6, "bob")), noted((5, ">bob"), status="working", assignee="bob")),
-    ("assign-back", "and taken back", told(assigned(5, "bob"), assigned(6, None)), noted((5, ">bob"), (6, ">"), status="working")),
-    ("assign-ended", "also when it has ended", told(seen(5, "failed"), assigned(6, "bob")), noted((5, "failed"), (6, ">bob"), status="failed", assignee="bob")),
+    (
+        "end-twice",
+        "it ends once",
+        told(seen(5, "completed"), seen(9, "completed")),
+        noted((5, "completed"), status="completed"),
+    ),
+    (
+        "end-other",
+        "and takes no other end",
+        told(seen(5, "completed"), seen(9, "failed")),
+        noted((5, "completed"), status="completed"),
+    ),
+    (
+        "end-working",
+        "nor does it begin again",
+        told(seen(5, "cancelled"), seen(9, "working")),
+        noted((5, "cancelled"), status="cancelled"),
+    ),
+    (
+        "polls",
+        "polls are counted, not listed",
+        told(seen(5, "working", polled=True), seen(6, "working", polled=True)),
+        noted(status="working", polls=2),
+    ),
+    (
+        "polls-ended",
+        "also after its end",
+        told(seen(5, "failed", polled=True), seen(6, "failed", polled=True)),
+        noted((5, "failed"), status="failed", polls=2),
+    ),
+    (
+        "clock",
+        "times do not go back, whatever clock told them",
+        told(seen(9, "input_required"), seen(5, "working")),
+        noted((9, "input_required"), (9, "working"), status="working"),
+    ),
+    (
+        "assign",
+        "it is assigned, and its status stays",
+        told(assigned(5, "bob")),
+        noted((5, ">bob"), status="working", assignee="bob"),
+    ),
+    (
+        "assign-twice",
+        "to the same person, noted once",
+        told(assigned(5, "bob"), assigned(6, "bob")),
+        noted((5, ">bob"), status="working", assignee="bob"),
+    ),
+    (
+        "assign-back",
+        "and taken back",
+        told(assigned(5, "bob"), assigned(6, None)),
+        noted((5, ">bob"), (6, ">"), status="working"),
+    ),
+    (
+        "assign-ended",
+        "also when it has ended",
+        told(seen(5, "failed"), assigned(6, "bob")),
+        noted((5, "failed"), (6, ">bob"), status="failed", assignee="bob"),
+    ),
 ]
 
-# -- lists -------------------------------------------------------------------------------------------------------
+# -- lists -----------------------------------------------------------------------------------------------
 
 ENTRIES: Final = [
     {"handle": handle, "status": status, "assignee": assignee, "project": project, "created_at_ms": MADE + at}
@@ -218,7 +376,12 @@ LISTS: Final = [
     ("nobodys", "assigned to nobody", lists("all", "nobody"), rows("H5", "H3", "H1")),
     ("both", "both filters together", lists("pending", "somebody"), rows("H2")),
     ("none", "nothing fits", lists("completed", "me"), rows()),
-    ("direct", "a direct member sees as much", lists("all", viewer=CAROL), rows("H5", "H4", "H3", "H2", "H1")),
+    (
+        "direct",
+        "a direct member sees as much",
+        lists("all", viewer=CAROL),
+        rows("H5", "H4", "H3", "H2", "H1"),
+    ),
     ("outside", "somebody else sees nothing", lists("all", viewer=DAVE), rows()),
     ("other-project", "each project has its own", lists("all", viewer=DAVE, project="other"), rows("H6")),
 ]
@@ -234,10 +397,15 @@ LABELS: Final = [
     )
 ]
 
-# -- retention -----------------------------------------------------------------------------------------------------
+# -- retention -------------------------------------------------------------------------------------------
 
 KEPT: Final = [
-    (word, says, {**limits, "payload_stored_at_ms": MADE, "created_at_ms": MADE, "now_ms": MADE + after}, {"payload": payload, "metadata": metadata})
+    (
+        word,
+        says,
+        {**limits, "payload_stored_at_ms": MADE, "created_at_ms": MADE, "now_ms": MADE + after},
+        {"payload": payload, "metadata": metadata},
+    )
     for word, says, limits, after, payload, metadata in (
         ("new", "both are there", {}, 0, True, True),
         ("payload-last", "a payload for a day", {}, DAY_MS - 1, True, True),
@@ -263,7 +431,12 @@ SETTINGS: Final = [
     )
 ]
 DELETED: Final = [
-    ("film", "all of a project, and only that", {"entries": ENTRIES, "project": "film"}, {"handles": ["H1", "H2", "H3", "H4", "H5"]}),
+    (
+        "film",
+        "all of a project, and only that",
+        {"entries": ENTRIES, "project": "film"},
+        {"handles": ["H1", "H2", "H3", "H4", "H5"]},
+    ),
     ("other", "another one", {"entries": ENTRIES, "project": "other"}, {"handles": ["H6"]}),
     ("not-there", "one that is not there", {"entries": ENTRIES, "project": "nowhere"}, {"handles": []}),
 ]

@@ -7,12 +7,12 @@ from typing import Any, Final
 from docs.vector_sources.making import Vector, decided, legacy_spec, spec, table
 
 HTTP: Final = "basic/transports/streamable-http"
-SECURITY: Final = spec(HTTP, "security-endpoint")
+SECURITY: Final = spec(HTTP, "security--endpoint")
 SENDING: Final = spec(HTTP, "sending-messages")
 RECEIVING: Final = spec(HTTP, "receiving-messages")
 CODES: Final = spec("basic/index", "error-codes")
 
-PASSES: Final = {"passes": True}
+PASSES: Final[dict[str, Any]] = {"passes": True}
 TYPE: Final = ("Content-Type", "application/json")
 ACCEPT: Final = ("Accept", "application/json, text/event-stream")
 HERE: Final = ("Host", "localhost:8000")
@@ -71,9 +71,24 @@ HOSTS: Final = [
     ("missing", "no name at all", request(TYPE, ACCEPT), status(403)),
     ("no-port-number", "what follows the colon is a number", at("localhost:evil"), status(403)),
     ("listed", "the names that a server is given", at("api.example", allowed_hosts=["api.example"]), PASSES),
-    ("listed-port", "without the star the port has to be right", at("api.example:1", allowed_hosts=["api.example"]), status(403)),
-    ("listed-any-port", "with the star it is any", at("api.example:1", allowed_hosts=["api.example:*"]), PASSES),
-    ("listed-other", "the list replaces the machine's own names", at("localhost", allowed_hosts=["api.example"]), status(403)),
+    (
+        "listed-port",
+        "without the star the port has to be right",
+        at("api.example:1", allowed_hosts=["api.example"]),
+        status(403),
+    ),
+    (
+        "listed-any-port",
+        "with the star it is any",
+        at("api.example:1", allowed_hosts=["api.example:*"]),
+        PASSES,
+    ),
+    (
+        "listed-other",
+        "the list replaces the machine's own names",
+        at("localhost", allowed_hosts=["api.example"]),
+        status(403),
+    ),
     ("any", "whatever name, where its proxy checks", at("evil.example", allowed_hosts=None), PASSES),
     (
         "whole-url",
@@ -93,10 +108,30 @@ ORIGINS: Final = [
     ("empty", "an empty one is none of those allowed", of(""), status(403)),
     ("lookalike", "a name that only begins alike", of("http://localhost.evil.example"), status(403)),
     ("other-scheme", "another scheme", of("ftp://localhost"), status(403)),
-    ("listed", "the pages that a server is given", of("https://app.example", allowed_origins=["https://app.example"]), PASSES),
-    ("listed-other", "and no others", of("http://localhost", allowed_origins=["https://app.example"]), status(403)),
-    ("listed-http", "the scheme counts", of("http://app.example", allowed_origins=["https://app.example"]), status(403)),
-    ("any", "any page, for a server that is public", of("https://evil.example", allowed_origins=None), PASSES),
+    (
+        "listed",
+        "the pages that a server is given",
+        of("https://app.example", allowed_origins=["https://app.example"]),
+        PASSES,
+    ),
+    (
+        "listed-other",
+        "and no others",
+        of("http://localhost", allowed_origins=["https://app.example"]),
+        status(403),
+    ),
+    (
+        "listed-http",
+        "the scheme counts",
+        of("http://app.example", allowed_origins=["https://app.example"]),
+        status(403),
+    ),
+    (
+        "any",
+        "any page, for a server that is public",
+        of("https://evil.example", allowed_origins=None),
+        PASSES,
+    ),
     (
         "before-all",
         "the origin is looked at before anything else",
@@ -110,7 +145,12 @@ REQUESTS: Final = [
     ("query", "a query is no part of the path", request(HERE, TYPE, ACCEPT, target="/mcp?x=1"), PASSES),
     ("other-path", "there is one endpoint", request(HERE, TYPE, ACCEPT, target="/other"), status(404)),
     ("longer-path", "there is one endpoint", request(HERE, TYPE, ACCEPT, target="/mcp/"), status(404)),
-    ("own-path", "its path is the server's choice", request(HERE, TYPE, ACCEPT, target="/rpc", path="/rpc"), PASSES),
+    (
+        "own-path",
+        "its path is the server's choice",
+        request(HERE, TYPE, ACCEPT, target="/rpc", path="/rpc"),
+        PASSES,
+    ),
     *(
         (method.lower(), f"{method} is not served", request(HERE, TYPE, ACCEPT, method=method), status(405))
         for method in ("GET", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS")
@@ -121,9 +161,24 @@ REQUESTS: Final = [
         request(HERE, ACCEPT, ("Mcp-Session-Id", "s"), method="GET"),
         status(405),
     ),
-    ("path-before-method", "the path is looked at before the method", request(HERE, method="GET", target="/other"), status(404)),
-    ("method-before-type", "the method is looked at before the body's type", request(HERE, method="PUT"), status(405)),
-    ("type-before-accept", "the body's type before Accept", request(HERE, ("Accept", "text/html")), status(415)),
+    (
+        "path-before-method",
+        "the path is looked at before the method",
+        request(HERE, method="GET", target="/other"),
+        status(404),
+    ),
+    (
+        "method-before-type",
+        "the method is looked at before the body's type",
+        request(HERE, method="PUT"),
+        status(405),
+    ),
+    (
+        "type-before-accept",
+        "the body's type before Accept",
+        request(HERE, ("Accept", "text/html")),
+        status(415),
+    ),
 ]
 
 TYPES: Final = [
@@ -156,7 +211,12 @@ ACCEPTS: Final = [
     ("image", "neither", taking("image/*"), status(406)),
     ("refused", "a weight of zero refuses", taking("application/json;q=0"), status(406)),
     ("refused-long", "a weight of zero refuses", taking("application/json;q=0.000, text/html"), status(406)),
-    ("refused-both", "both are refused, and anything else is taken", taking("application/json;q=0, text/event-stream;q=0, */*"), status(406)),
+    (
+        "refused-both",
+        "both are refused, and anything else is taken",
+        taking("application/json;q=0, text/event-stream;q=0, */*"),
+        status(406),
+    ),
     ("refused-one", "one is refused, the other is taken", taking("application/json;q=0, */*"), PASSES),
 ]
 
@@ -172,18 +232,18 @@ LENGTHS: Final = [
 ]
 
 STATUSES: Final = [
-    (f"code{code}", says, {"code": code, **more}, {"http_status": http})
-    for code, http, says, more in (
-        (-32700, 400, "not JSON", {}),
-        (-32600, 400, "no request", {}),
-        (-32601, 404, "an unknown method", {}),
-        (-32603, 200, "the server failed", {}),
-        (-32020, 400, "headers differ from the body", {}),
-        (-32021, 400, "too few capabilities", {}),
-        (-32022, 400, "a version that is not served", {}),
-        (-32602, 200, "params that do not fit, or an unknown task", {}),
-        (-32099, 200, "a code of a tool's own", {}),
-        (1, 200, "a code of a tool's own", {}),
+    (f"code{code}", says, {"code": code}, {"http_status": http})
+    for code, http, says in (
+        (-32700, 400, "not JSON"),
+        (-32600, 400, "no request"),
+        (-32601, 404, "an unknown method"),
+        (-32603, 200, "the server failed"),
+        (-32020, 400, "headers differ from the body"),
+        (-32021, 400, "too few capabilities"),
+        (-32022, 400, "a version that is not served"),
+        (-32602, 200, "params that do not fit, or an unknown task"),
+        (-32099, 200, "a code of a tool's own"),
+        (1, 200, "a code of a tool's own"),
     )
 ]
 
@@ -209,8 +269,18 @@ EVENTS: Final = [
     ("one-space", "only one space is taken away", chunks("data:  {}\n\n"), events(event(" {}"))),
     ("crlf", "lines may end with CRLF", chunks("data: {}\r\n\r\n"), events(event("{}"))),
     ("cr", "lines may end with CR", chunks("data: {}\r\r"), events(event("{}"))),
-    ("mixed", "lines may end in any way", chunks("data: 1\rdata: 2\r\ndata: 3\n\n"), events(event("1\n2\n3"))),
-    ("crlf-split", "a CRLF in two pieces is one end", chunks("data: 1\r", "\ndata: 2\r", "\n\r", "\n"), events(event("1\n2"))),
+    (
+        "mixed",
+        "lines may end in any way",
+        chunks("data: 1\rdata: 2\r\ndata: 3\n\n"),
+        events(event("1\n2\n3")),
+    ),
+    (
+        "crlf-split",
+        "a CRLF in two pieces is one end",
+        chunks("data: 1\r", "\ndata: 2\r", "\n\r", "\n"),
+        events(event("1\n2")),
+    ),
     ("byte-by-byte", "pieces mean nothing", chunks(*"data: {}\n\n"), events(event("{}"))),
     ("two", "two events", chunks("data: 1\n\ndata: 2\n\n"), events(event("1"), event("2"))),
     ("comment", "a comment is no event", chunks(":\n\n: keep-alive\n\n"), events()),
@@ -218,17 +288,42 @@ EVENTS: Final = [
     ("bom", "a byte order mark may come first", chunks("\ufeffdata: 1\n\n"), events(event("1"))),
     ("bom-later", "but only first", chunks("data: 1\n\n\ufeffdata: 2\n\n"), events(event("1"))),
     ("event-name", "an event may have a type", chunks("event: x\ndata: 1\n\n"), events(event("1", "x"))),
-    ("event-name-reset", "for itself alone", chunks("event: x\ndata: 1\n\ndata: 2\n\n"), events(event("1", "x"), event("2"))),
-    ("event-without-data", "without data it is no event", chunks("event: x\n\ndata: 1\n\n"), events(event("1"))),
-    ("id", "an id stays until the next", chunks("id: 7\ndata: 1\n\ndata: 2\n\n"), events(event("1", last_id="7"), event("2", last_id="7"))),
+    (
+        "event-name-reset",
+        "for itself alone",
+        chunks("event: x\ndata: 1\n\ndata: 2\n\n"),
+        events(event("1", "x"), event("2")),
+    ),
+    (
+        "event-without-data",
+        "without data it is no event",
+        chunks("event: x\n\ndata: 1\n\n"),
+        events(event("1")),
+    ),
+    (
+        "id",
+        "an id stays until the next",
+        chunks("id: 7\ndata: 1\n\ndata: 2\n\n"),
+        events(event("1", last_id="7"), event("2", last_id="7")),
+    ),
     ("id-nul", "an id with NUL is none", chunks("id: a\0b\ndata: 1\n\n"), events(event("1"))),
     ("unknown-field", "unknown fields are left out", chunks("x: 1\ndata: 1\n\n"), events(event("1"))),
     ("field-without-colon", "a name alone has an empty value", chunks("data\n\n"), events(event(""))),
     ("empty-data", "empty data are data", chunks("data:\ndata:\n\n"), events(event("\n"))),
     ("non-ascii", "data are UTF-8", chunks("data: 世界\n\n"), events(event("世界"))),
-    ("cut", "what has no empty line after it is lost", chunks("data: 1\n\ndata: 2\n"), events(event("1"), cut=True)),
+    (
+        "cut",
+        "what has no empty line after it is lost",
+        chunks("data: 1\n\ndata: 2\n"),
+        events(event("1"), cut=True),
+    ),
     ("cut-in-line", "what has no empty line after it is lost", chunks("dat"), events(cut=True)),
-    ("separator-characters", "other separators of Unicode are no line ends", chunks("data: a\u2028b\x0bc\n\n"), events(event("a\u2028b\x0bc"))),
+    (
+        "separator-characters",
+        "other separators of Unicode are no line ends",
+        chunks("data: a\u2028b\x0bc\n\n"),
+        events(event("a\u2028b\x0bc")),
+    ),
 ]
 
 WRITTEN: Final = [
@@ -253,7 +348,12 @@ def vectors() -> list[Vector]:
         *table("error_status", "HTTP.5", CODES, STATUSES),
         *table("read_events", "HTTP.4", RECEIVING, EVENTS),
         *table("write_event", "HTTP.4", RECEIVING, WRITTEN[:-1]),
-        *table("write_event", "LEG.2", legacy_spec("basic/transports", "resumability-and-redelivery"), WRITTEN[-1:]),
+        *table(
+            "write_event",
+            "LEG.2",
+            legacy_spec("basic/transports", "resumability-and-redelivery"),
+            WRITTEN[-1:],
+        ),
     ]
 
 

@@ -90,15 +90,15 @@ DECODED: Final = [
     ("nul", "control characters are invalid", "a\0b", None),
 ]
 
-# -- which headers there must be --------------------------------------------------------------------------
+# -- which headers there must be -------------------------------------------------------------------------
 
 VERSION: Final = ("MCP-Protocol-Version", "2026-07-28")
-META: Final = {
+META: Final[dict[str, Any]] = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-ACCEPTED: Final = {"accepted": True}
-MISMATCH: Final = {"code": -32020, "http_status": 400}
+ACCEPTED: Final[dict[str, Any]] = {"accepted": True}
+MISMATCH: Final[dict[str, Any]] = {"code": -32020, "http_status": 400}
 
 
 def call(name: str = "render", **arguments: Any) -> dict[str, Any]:
@@ -136,13 +136,38 @@ CHECKED: Final = [
     (
         "names-any-case",
         "header names have no case",
-        standard(("mcp-protocol-VERSION", "2026-07-28"), ("MCP-METHOD", "tools/call"), ("mcp-name", "render"), version=False),
+        standard(
+            ("mcp-protocol-VERSION", "2026-07-28"),
+            ("MCP-METHOD", "tools/call"),
+            ("mcp-name", "render"),
+            version=False,
+        ),
         ACCEPTED,
     ),
-    ("edges-trimmed", "HTTP takes whitespace around a value away", standard(METHOD, ("Mcp-Name", " \trender \t")), ACCEPTED),
-    ("encoded-name", "encoded, though it need not be", standard(METHOD, ("Mcp-Name", sealed("render"))), ACCEPTED),
-    ("encoded-world", "a name beyond ASCII", standard(METHOD, ("Mcp-Name", sealed("世界")), name="世界"), ACCEPTED),
-    ("no-version", "the version is missing", standard(METHOD, ("Mcp-Name", "render"), version=False), MISMATCH),
+    (
+        "edges-trimmed",
+        "HTTP takes whitespace around a value away",
+        standard(METHOD, ("Mcp-Name", " \trender \t")),
+        ACCEPTED,
+    ),
+    (
+        "encoded-name",
+        "encoded, though it need not be",
+        standard(METHOD, ("Mcp-Name", sealed("render"))),
+        ACCEPTED,
+    ),
+    (
+        "encoded-world",
+        "a name beyond ASCII",
+        standard(METHOD, ("Mcp-Name", sealed("世界")), name="世界"),
+        ACCEPTED,
+    ),
+    (
+        "no-version",
+        "the version is missing",
+        standard(METHOD, ("Mcp-Name", "render"), version=False),
+        MISMATCH,
+    ),
     (
         "other-version",
         "the version is another one",
@@ -152,7 +177,9 @@ CHECKED: Final = [
     (
         "encoded-version",
         "a version is never encoded",
-        standard(("MCP-Protocol-Version", sealed("2026-07-28")), METHOD, ("Mcp-Name", "render"), version=False),
+        standard(
+            ("MCP-Protocol-Version", sealed("2026-07-28")), METHOD, ("Mcp-Name", "render"), version=False
+        ),
         MISMATCH,
     ),
     (
@@ -162,19 +189,59 @@ CHECKED: Final = [
         MISMATCH,
     ),
     ("no-method", "the method is missing", standard(("Mcp-Name", "render")), MISMATCH),
-    ("other-method", "the method is another one", standard(("Mcp-Method", "tools/list"), ("Mcp-Name", "render")), MISMATCH),
-    ("method-case", "values are exact", standard(("Mcp-Method", "Tools/Call"), ("Mcp-Name", "render")), MISMATCH),
-    ("encoded-method", "a method is never encoded", standard(("Mcp-Method", sealed("tools/call")), ("Mcp-Name", "render")), MISMATCH),
-    ("method-twice", "the method stands there twice", standard(METHOD, METHOD, ("Mcp-Name", "render")), MISMATCH),
+    (
+        "other-method",
+        "the method is another one",
+        standard(("Mcp-Method", "tools/list"), ("Mcp-Name", "render")),
+        MISMATCH,
+    ),
+    (
+        "method-case",
+        "values are exact",
+        standard(("Mcp-Method", "Tools/Call"), ("Mcp-Name", "render")),
+        MISMATCH,
+    ),
+    (
+        "encoded-method",
+        "a method is never encoded",
+        standard(("Mcp-Method", sealed("tools/call")), ("Mcp-Name", "render")),
+        MISMATCH,
+    ),
+    (
+        "method-twice",
+        "the method stands there twice",
+        standard(METHOD, METHOD, ("Mcp-Name", "render")),
+        MISMATCH,
+    ),
     ("no-name", "the name is missing", standard(METHOD), MISMATCH),
     ("other-name", "the name is another one", standard(METHOD, ("Mcp-Name", "paint")), MISMATCH),
     ("name-case", "values are exact", standard(METHOD, ("Mcp-Name", "Render")), MISMATCH),
     ("empty-name", "an empty value is none", standard(METHOD, ("Mcp-Name", "")), MISMATCH),
-    ("name-twice", "the name stands there twice", standard(METHOD, ("Mcp-Name", "render"), ("Mcp-Name", "render")), MISMATCH),
-    ("two-names", "one of two names is right", standard(METHOD, ("Mcp-Name", "render"), ("Mcp-Name", "paint")), MISMATCH),
-    ("broken-name", "an encoding that is broken", standard(METHOD, ("Mcp-Name", "=?base64?cmVuZGVy??=")), MISMATCH),
+    (
+        "name-twice",
+        "the name stands there twice",
+        standard(METHOD, ("Mcp-Name", "render"), ("Mcp-Name", "render")),
+        MISMATCH,
+    ),
+    (
+        "two-names",
+        "one of two names is right",
+        standard(METHOD, ("Mcp-Name", "render"), ("Mcp-Name", "paint")),
+        MISMATCH,
+    ),
+    (
+        "broken-name",
+        "an encoding that is broken",
+        standard(METHOD, ("Mcp-Name", "=?base64?cmVuZGVy??=")),
+        MISMATCH,
+    ),
     ("latin-name", "raw bytes beyond ASCII", standard(METHOD, ("Mcp-Name", "café"), name="café"), MISMATCH),
-    ("encoded-other", "it decodes to another name", standard(METHOD, ("Mcp-Name", sealed("paint"))), MISMATCH),
+    (
+        "encoded-other",
+        "it decodes to another name",
+        standard(METHOD, ("Mcp-Name", sealed("paint"))),
+        MISMATCH,
+    ),
     (
         "looks-encoded-unencoded",
         "a tool called like an encoded value has to be encoded",
@@ -202,19 +269,27 @@ CHECKED: Final = [
     (
         "resource",
         "a resource is named by its uri",
-        checked(head(("Mcp-Method", "resources/read"), ("Mcp-Name", "file:///a b")), message("resources/read", uri="file:///a b")),
+        checked(
+            head(("Mcp-Method", "resources/read"), ("Mcp-Name", "file:///a b")),
+            message("resources/read", uri="file:///a b"),
+        ),
         ACCEPTED,
     ),
     (
         "resource-other",
         "a resource is named by its uri",
-        checked(head(("Mcp-Method", "resources/read"), ("Mcp-Name", "file:///b")), message("resources/read", uri="file:///a")),
+        checked(
+            head(("Mcp-Method", "resources/read"), ("Mcp-Name", "file:///b")),
+            message("resources/read", uri="file:///a"),
+        ),
         MISMATCH,
     ),
     (
         "prompt",
         "a prompt is named by its name",
-        checked(head(("Mcp-Method", "prompts/get"), ("Mcp-Name", "greet")), message("prompts/get", name="greet")),
+        checked(
+            head(("Mcp-Method", "prompts/get"), ("Mcp-Name", "greet")), message("prompts/get", name="greet")
+        ),
         ACCEPTED,
     ),
     (
@@ -232,13 +307,19 @@ TASK_HEADERS: Final = [
         (
             f"task-{verb}",
             f"tasks/{verb} is named by its taskId",
-            checked(head(("Mcp-Method", f"tasks/{verb}"), ("Mcp-Name", "t-1")), message(f"tasks/{verb}", taskId="t-1")),
+            checked(
+                head(("Mcp-Method", f"tasks/{verb}"), ("Mcp-Name", "t-1")),
+                message(f"tasks/{verb}", taskId="t-1"),
+            ),
             ACCEPTED,
         ),
         (
             f"task-{verb}-encoded",
             "trap 12: the right id, encoded",
-            checked(head(("Mcp-Method", f"tasks/{verb}"), ("Mcp-Name", sealed("t-1"))), message(f"tasks/{verb}", taskId="t-1")),
+            checked(
+                head(("Mcp-Method", f"tasks/{verb}"), ("Mcp-Name", sealed("t-1"))),
+                message(f"tasks/{verb}", taskId="t-1"),
+            ),
             ACCEPTED,
         ),
         (
@@ -250,13 +331,16 @@ TASK_HEADERS: Final = [
         (
             f"task-{verb}-other",
             "trap 11: with the name of another task",
-            checked(head(("Mcp-Method", f"tasks/{verb}"), ("Mcp-Name", "t-2")), message(f"tasks/{verb}", taskId="t-1")),
+            checked(
+                head(("Mcp-Method", f"tasks/{verb}"), ("Mcp-Name", "t-2")),
+                message(f"tasks/{verb}", taskId="t-1"),
+            ),
             MISMATCH,
         ),
     )
 ]
 
-# -- annotations --------------------------------------------------------------------------------------------
+# -- annotations -----------------------------------------------------------------------------------------
 
 
 def annotated(header: Any = "Region", **schema: Any) -> dict[str, Any]:
@@ -276,7 +360,7 @@ def mirrored(*parameters: tuple[str, list[str]]) -> dict[str, Any]:
 
 REGION: Final = properties(region=annotated())
 ONE: Final = mirrored(("Mcp-Param-Region", ["region"]))
-INVALID: Final = {"valid": False}
+INVALID: Final[dict[str, Any]] = {"valid": False}
 
 
 def of_schema(schema: Any) -> dict[str, Any]:
@@ -289,7 +373,12 @@ ANNOTATIONS: Final = [
     ("string", "a string", of_schema(REGION), ONE),
     ("integer", "an integer", of_schema(properties(region=annotated(type="integer"))), ONE),
     ("boolean", "a boolean", of_schema(properties(region=annotated(type="boolean"))), ONE),
-    ("token", "every token character is allowed", of_schema(properties(region=annotated("!#$%&'*+-.^_`|~09aZ"))), mirrored(("Mcp-Param-!#$%&'*+-.^_`|~09aZ", ["region"]))),
+    (
+        "token",
+        "every token character is allowed",
+        of_schema(properties(region=annotated("!#$%&'*+-.^_`|~09aZ"))),
+        mirrored(("Mcp-Param-!#$%&'*+-.^_`|~09aZ", ["region"])),
+    ),
     (
         "nested",
         "inside another object, by properties alone",
@@ -314,18 +403,33 @@ ANNOTATIONS: Final = [
         of_schema({**properties(a={"type": "string"}), "examples": [{"x-mcp-header": ""}]}),
         mirrored(),
     ),
-    ("number", "a number is none of the three types", of_schema(properties(region=annotated(type="number"))), INVALID),
+    (
+        "number",
+        "a number is none of the three types",
+        of_schema(properties(region=annotated(type="number"))),
+        INVALID,
+    ),
     ("object", "nor is an object", of_schema(properties(region=annotated(type="object"))), INVALID),
     ("array", "nor is an array", of_schema(properties(region=annotated(type="array"))), INVALID),
     ("no-type", "a type has to be said", of_schema(properties(region={"x-mcp-header": "Region"})), INVALID),
     ("empty", "a name is not empty", of_schema(properties(region=annotated(""))), INVALID),
     ("space", "a name is a token", of_schema(properties(region=annotated("My Region"))), INVALID),
     ("colon", "a name is a token", of_schema(properties(region=annotated("Region:"))), INVALID),
-    ("newline", "a header cannot be broken out of", of_schema(properties(region=annotated("A\r\nB"))), INVALID),
+    (
+        "newline",
+        "a header cannot be broken out of",
+        of_schema(properties(region=annotated("A\r\nB"))),
+        INVALID,
+    ),
     ("non-ascii", "a name is a token", of_schema(properties(region=annotated("Région"))), INVALID),
     ("not-a-string", "a name is a string", of_schema(properties(region=annotated(1))), INVALID),
     ("twice", "two of the same name", of_schema(properties(a=annotated("A"), b=annotated("A"))), INVALID),
-    ("twice-any-case", "names have no case", of_schema(properties(a=annotated("Region"), b=annotated("REGION"))), INVALID),
+    (
+        "twice-any-case",
+        "names have no case",
+        of_schema(properties(a=annotated("Region"), b=annotated("REGION"))),
+        INVALID,
+    ),
     ("root", "the root is no parameter", of_schema({**properties(), "x-mcp-header": "Region"}), INVALID),
     ("items", "not through items", of_schema(properties(a={"type": "array", "items": annotated()})), INVALID),
     (
@@ -334,7 +438,12 @@ ANNOTATIONS: Final = [
         of_schema(properties(a={"type": "array", "items": properties(region=annotated())})),
         INVALID,
     ),
-    ("ref", "not through $ref", of_schema({**properties(a={"$ref": "#/$defs/r"}), "$defs": {"r": annotated()}}), INVALID),
+    (
+        "ref",
+        "not through $ref",
+        of_schema({**properties(a={"$ref": "#/$defs/r"}), "$defs": {"r": annotated()}}),
+        INVALID,
+    ),
     *(
         (f"in-{keyword}", f"not through {keyword}", of_schema({"type": "object", keyword: value}), INVALID)
         for keyword, value in (
@@ -378,15 +487,30 @@ PARAMETERS: Final = [
     ("empty", "an empty string is a value", parameter("", region("")), ACCEPTED),
     ("integer", "an integer in decimal", parameter(-7, region("-7"), kind="integer"), ACCEPTED),
     ("integer-as-number", "compared as numbers", parameter(42, region("42.0"), kind="integer"), ACCEPTED),
-    ("integer-safe", "the largest safe integer", parameter(2**53 - 1, region("9007199254740991"), kind="integer"), ACCEPTED),
+    (
+        "integer-safe",
+        "the largest safe integer",
+        parameter(2**53 - 1, region("9007199254740991"), kind="integer"),
+        ACCEPTED,
+    ),
     ("true", "in lower case", parameter(True, region("true"), kind="boolean"), ACCEPTED),
     ("false", "in lower case", parameter(False, region("false"), kind="boolean"), ACCEPTED),
     ("absent", "no argument, no header", parameter(...), ACCEPTED),
     ("null", "null has no header", parameter(None), ACCEPTED),
-    ("nested", "an argument inside another", parameter({"where": {"region": "us"}}, region("us"), schema=NESTED), ACCEPTED),
+    (
+        "nested",
+        "an argument inside another",
+        parameter({"where": {"region": "us"}}, region("us"), schema=NESTED),
+        ACCEPTED,
+    ),
     ("nested-absent", "nothing at the path", parameter({"where": {}}, schema=NESTED), ACCEPTED),
     ("nested-elsewhere", "the path is exact", parameter({"region": "us"}, schema=NESTED), ACCEPTED),
-    ("unknown-header", "a header that nobody annotated is ignored", parameter("us", region("us"), ("Mcp-Param-Size", "9")), ACCEPTED),
+    (
+        "unknown-header",
+        "a header that nobody annotated is ignored",
+        parameter("us", region("us"), ("Mcp-Param-Size", "9")),
+        ACCEPTED,
+    ),
     ("missing", "an argument without its header", parameter("us"), MISMATCH),
     ("different", "another value", parameter("us", region("eu")), MISMATCH),
     ("case", "values are exact", parameter("us", region("US")), MISMATCH),
@@ -401,11 +525,16 @@ PARAMETERS: Final = [
     ("integer-text", "no number at all", parameter(42, region("forty-two"), kind="integer"), MISMATCH),
     ("string-not-as-number", "strings are no numbers", parameter("42", region("42.0")), MISMATCH),
     ("object", "an object can stand in no header", parameter({}, region("{}")), MISMATCH),
-    ("nested-missing", "an argument inside another, without its header", parameter({"where": {"region": "us"}}, schema=NESTED), MISMATCH),
+    (
+        "nested-missing",
+        "an argument inside another, without its header",
+        parameter({"where": {"region": "us"}}, schema=NESTED),
+        MISMATCH,
+    ),
 ]
 
 
-# -- what a client sends --------------------------------------------------------------------------------
+# -- what a client sends ---------------------------------------------------------------------------------
 
 
 def to_send(of: dict[str, Any], schema: Any = None) -> dict[str, Any]:
@@ -428,7 +557,12 @@ def sent(*headers: tuple[str, str]) -> dict[str, Any]:
 SENT: Final = [
     ("list", "method and version", to_send(message("tools/list")), sent(("Mcp-Method", "tools/list"))),
     ("call", "a call has a name", to_send(call()), sent(METHOD, ("Mcp-Name", "render"))),
-    ("call-encoded", "a name that has to be encoded", to_send(call("世界")), sent(METHOD, ("Mcp-Name", sealed("世界")))),
+    (
+        "call-encoded",
+        "a name that has to be encoded",
+        to_send(call("世界")),
+        sent(METHOD, ("Mcp-Name", sealed("世界"))),
+    ),
     (
         "resource",
         "a resource has its uri",
@@ -459,10 +593,20 @@ SENT: Final = [
 ]
 
 MIRRORED: Final = [
-    ("string", "an annotated argument", to_send(call(region="us"), REGION), sent(METHOD, ("Mcp-Name", "render"), region("us"))),
+    (
+        "string",
+        "an annotated argument",
+        to_send(call(region="us"), REGION),
+        sent(METHOD, ("Mcp-Name", "render"), region("us")),
+    ),
     ("null", "null has no header", to_send(call(region=None), REGION), sent(METHOD, ("Mcp-Name", "render"))),
     ("absent", "no argument, no header", to_send(call(), REGION), sent(METHOD, ("Mcp-Name", "render"))),
-    ("encoded", "encoded, as it has to be", to_send(call(region=" us"), REGION), sent(METHOD, ("Mcp-Name", "render"), region(sealed(" us")))),
+    (
+        "encoded",
+        "encoded, as it has to be",
+        to_send(call(region=" us"), REGION),
+        sent(METHOD, ("Mcp-Name", "render"), region(sealed(" us"))),
+    ),
     (
         "integer",
         "in decimal",
@@ -481,7 +625,12 @@ MIRRORED: Final = [
         to_send(call(where={"region": "us"}, region="eu"), NESTED),
         sent(METHOD, ("Mcp-Name", "render"), region("us")),
     ),
-    ("not-annotated", "other arguments stay in the body", to_send(call(region="us", size=3), REGION), sent(METHOD, ("Mcp-Name", "render"), region("us"))),
+    (
+        "not-annotated",
+        "other arguments stay in the body",
+        to_send(call(region="us", size=3), REGION),
+        sent(METHOD, ("Mcp-Name", "render"), region("us")),
+    ),
 ]
 
 
@@ -505,6 +654,3 @@ def vectors() -> list[Vector]:
         *table("check_parameter_headers", "HTTP.3", CUSTOM, PARAMETERS),
         *table("request_headers", "HTTP.3", CLIENT, MIRRORED),
     ]
-
-
-

@@ -41,15 +41,17 @@ from docs.vector_sources.speaking import (
 )
 
 LEGACY: Final = "2025-11-25"
-SERVED: Final = {"cancel": {}, "requests": {"tools": {"call": {}}}}
+SERVED: Final[dict[str, Any]] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
 RELATED: Final = "io.modelcontextprotocol/related-task"
-ALL: Final = {"elicitation": {}, "sampling": {}, "roots": {}}
-BOOM: Final = {"code": -32099, "message": "out of paper", "data": {"tray": 2}}
+ALL: Final[dict[str, Any]] = {"elicitation": {}, "sampling": {}, "roots": {}}
+BOOM: Final[dict[str, Any]] = {"code": -32099, "message": "out of paper", "data": {"tray": 2}}
 NOBODYS: Final = "nobodys-0123456789abcdefghijk"
 STATUS: Final = "notifications/tasks/status"
 
 
-def legacy(id_: str, says: str, *steps: Step | list[Step], rules: str, source: str | None = None, **setup: Any) -> Vector:
+def legacy(
+    id_: str, says: str, *steps: Step | list[Step], rules: str, source: str | None = None, **setup: Any
+) -> Vector:
     """Return a conversation with a server that serves 2025-11-25 as well."""
     flat = [one for part in steps for one in (part if isinstance(part, list) else [part])]
     first = rules.split()[0]
@@ -64,7 +66,7 @@ def legacy(id_: str, says: str, *steps: Step | list[Step], rules: str, source: s
     )
 
 
-# -- facts -----------------------------------------------------------------------------------------------------
+# -- facts -----------------------------------------------------------------------------------------------
 
 
 def said(exchange: str, method: str, params: Any = None, **facts: Any) -> Given:
@@ -76,7 +78,11 @@ def said(exchange: str, method: str, params: Any = None, **facts: Any) -> Given:
 def initialize(exchange: str, capabilities: Any = None, version: Any = LEGACY, **facts: Any) -> Given:
     """Return that a session is to be opened."""
     declared = ALL if capabilities is None else capabilities
-    params = {"protocolVersion": version, "capabilities": declared, "clientInfo": {"name": "old", "version": "1"}}
+    params = {
+        "protocolVersion": version,
+        "capabilities": declared,
+        "clientInfo": {"name": "old", "version": "1"},
+    }
     return said(exchange, "initialize", params, **facts)
 
 
@@ -99,12 +105,14 @@ def wants(exchange: str, tool: str = "render", **more: Any) -> Given:
 def opened(capabilities: Any = None, **facts: Any) -> list[Step]:
     """Return the steps that open a session."""
     return [
-        step(initialize("1", capabilities, **facts), reply("1", has(("resultType",), protocolVersion=LEGACY))),
+        step(
+            initialize("1", capabilities, **facts), reply("1", has(("resultType",), protocolVersion=LEGACY))
+        ),
         step(initialized("2", **facts)),
     ]
 
 
-# -- outputs -----------------------------------------------------------------------------------------------------
+# -- outputs ---------------------------------------------------------------------------------------------
 
 
 def task(status: str = "working", id_: Any = "$task", **members: Any) -> dict[str, Any]:
@@ -172,21 +180,46 @@ def sessions() -> list[Vector]:
         legacy(
             "initialize",
             "what is served: cancelling and tool calls as tasks",
-            step(initialize("1"), reply("1", has(("resultType",), protocolVersion=LEGACY, serverInfo=has((), name="vectors"), capabilities=has((), tools=ANY, tasks=SERVED)))),
+            step(
+                initialize("1"),
+                reply(
+                    "1",
+                    has(
+                        ("resultType",),
+                        protocolVersion=LEGACY,
+                        serverInfo=has((), name="vectors"),
+                        capabilities=has((), tools=ANY, tasks=SERVED),
+                    ),
+                ),
+            ),
             rules="LEG.2",
         ),
         legacy(
             "initialize-named",
             "and listing, where callers can be told apart",
-            step(initialize("1", principal="ada"), reply("1", has((), capabilities=has((), tasks={"list": {}, **SERVED})))),
+            step(
+                initialize("1", principal="ada"),
+                reply("1", has((), capabilities=has((), tasks={"list": {}, **SERVED}))),
+            ),
             rules="LEG.2 LEG.7",
         ),
         legacy(
             "ignore",
             "who keeps tasks to itself shows none: no capability, a plain call, no methods",
-            step(initialize("1", principal="ada"), reply("1", has((), capabilities=has(("tasks", "extensions"))))),
+            step(
+                initialize("1", principal="ada"),
+                reply("1", has((), capabilities=has(("tasks", "extensions")))),
+            ),
             step(initialized("2", principal="ada")),
-            step(said("3", "tools/call", {"name": "render", "arguments": {}, "task": {"ttl": 1000}}, principal="ada"), runs(must=False)),
+            step(
+                said(
+                    "3",
+                    "tools/call",
+                    {"name": "render", "arguments": {}, "task": {"ttl": 1000}},
+                    principal="ada",
+                ),
+                runs(must=False),
+            ),
             step(handler("$inner", "return", result=DONE), reply("3", has(("task", "resultType"), **DONE))),
             step(of_task("4", "tasks/get", NOBODYS, principal="ada"), error("4", -32601)),
             step(of_task("5", "tasks/result", NOBODYS, principal="ada"), error("5", -32601)),
@@ -232,14 +265,20 @@ def sessions() -> list[Vector]:
             step(initialized("2", headers=head), taken("2")),
             step(said("3", "ping", headers=head), reply("3", {}, http_status=200)),
             step(said("4", "ping", headers=head[:1]), error("4", -32600, 400)),
-            step(said("5", "ping", headers=[head[0], ["Mcp-Session-Id", "another-0123456789"]]), error("5", -32600, 404)),
+            step(
+                said("5", "ping", headers=[head[0], ["Mcp-Session-Id", "another-0123456789"]]),
+                error("5", -32600, 404),
+            ),
             rules="LEG.2",
             source=legacy_spec("basic/transports", "session-management"),
         ),
         legacy(
             "session-owner",
             "somebody else's session is unknown",
-            step(initialize("1", headers=[], new_session=session, principal="ada"), reply("1", ANY, session=session)),
+            step(
+                initialize("1", headers=[], new_session=session, principal="ada"),
+                reply("1", ANY, session=session),
+            ),
             step(said("2", "ping", headers=head, principal="bob"), error("2", -32600, 404)),
             step(said("3", "ping", headers=head, principal="ada"), reply("3", {})),
             rules="LEG.2 SEC.1",
@@ -249,7 +288,10 @@ def sessions() -> list[Vector]:
             "session-ends",
             "DELETE ends a session; it is unknown from then on",
             step(initialize("1", headers=[], new_session=session), reply("1", ANY, session=session)),
-            step({"type": "end_session", "exchange": "2", "headers": head}, {"type": "reply", "exchange": "2", "message": None}),
+            step(
+                {"type": "end_session", "exchange": "2", "headers": head},
+                {"type": "reply", "exchange": "2", "message": None},
+            ),
             step(said("3", "ping", headers=head), error("3", -32600, 404)),
             rules="LEG.2",
             source=legacy_spec("basic/transports", "session-management"),
@@ -286,7 +328,11 @@ def calls() -> list[Vector]:
             "a call as a task: nested, working, with the lifetime asked for and this version's names",
             opened(),
             step(wants("3", task={"ttl": 5000}), runs(must=True)),
-            step(handler("$inner", "become_task"), nested("3", ttl=5000, pollInterval={"$any": "integer"}), works("$inner")),
+            step(
+                handler("$inner", "become_task"),
+                nested("3", ttl=5000, pollInterval={"$any": "integer"}),
+                works("$inner"),
+            ),
             rules="LEG.3",
         ),
         legacy(
@@ -365,7 +411,10 @@ def calls() -> list[Vector]:
                         },
                     },
                 },
-                reply("3", has((), capabilities=has(("tasks",), extensions={"io.modelcontextprotocol/tasks": {}}))),
+                reply(
+                    "3",
+                    has((), capabilities=has(("tasks",), extensions={"io.modelcontextprotocol/tasks": {}})),
+                ),
             ),
             step(call("4", declared={"tasks": {}}), starts("4", may=False)),
             step(handler("4", "return", result=DONE), completed("4", **DONE)),
@@ -386,7 +435,11 @@ def results() -> list[Vector]:
             made(),
             step(of_task("4", "tasks/result")),
             step(of_task("5", "tasks/get"), reply("5", task()), at=100),
-            step(work("complete", result={**DONE, "_meta": {"a": 1}}), reply("4", has(("resultType",), **DONE, _meta={"a": 1, RELATED: {"taskId": "$task"}})), at=200),
+            step(
+                work("complete", result={**DONE, "_meta": {"a": 1}}),
+                reply("4", has(("resultType",), **DONE, _meta={"a": 1, RELATED: {"taskId": "$task"}})),
+                at=200,
+            ),
             step(of_task("6", "tasks/result"), reply("6", related(**DONE))),
             rules="LEG.4",
         ),
@@ -428,7 +481,12 @@ def results() -> list[Vector]:
             opened(),
             made(),
             step(of_task("4", "tasks/result")),
-            step(of_task("5", "tasks/cancel"), stops("$inner"), error("4", -32602), reply("5", task("cancelled"))),
+            step(
+                of_task("5", "tasks/cancel"),
+                stops("$inner"),
+                error("4", -32602),
+                reply("5", task("cancelled")),
+            ),
             step(of_task("6", "tasks/result"), error("6", -32602)),
             rules="LEG.4 LEG.5",
         ),
@@ -465,12 +523,12 @@ def results() -> list[Vector]:
             opened(),
             made(),
             *(
-                step(of_task(str(number), method, id_, **facts), unknown(str(number)))
-                for number, (method, id_, facts) in enumerate(
+                step(of_task(str(number), method, id_), unknown(str(number)))
+                for number, (method, id_) in enumerate(
                     [
-                        *((method, NOBODYS, {}) for method in ("tasks/get", "tasks/result", "tasks/cancel")),
-                        *((method, 7, {}) for method in ("tasks/get", "tasks/result", "tasks/cancel")),
-                        ("tasks/get", "x", {}),
+                        (method, id_)
+                        for id_ in (NOBODYS, 7, "x")
+                        for method in ("tasks/get", "tasks/result", "tasks/cancel")
                     ],
                     start=4,
                 )
@@ -494,14 +552,34 @@ def results() -> list[Vector]:
             "list",
             "only the caller's tasks, and pages by opaque cursors",
             opened(**ada),
-            step(said("3", "tools/call", {"name": "render", "arguments": {}, "task": {}}, **ada), runs("$one", must=True)),
-            step(handler("$one", "become_task"), reply("3", has((), task=has((), taskId="$first"))), works("$one")),
-            step(said("4", "tools/call", {"name": "render", "arguments": {}, "task": {}}, **ada), runs("$two", must=True)),
-            step(handler("$two", "become_task"), reply("4", has((), task=has((), taskId="$second"))), works("$two")),
+            step(
+                said("3", "tools/call", {"name": "render", "arguments": {}, "task": {}}, **ada),
+                runs("$one", must=True),
+            ),
+            step(
+                handler("$one", "become_task"),
+                reply("3", has((), task=has((), taskId="$first"))),
+                works("$one"),
+            ),
+            step(
+                said("4", "tools/call", {"name": "render", "arguments": {}, "task": {}}, **ada),
+                runs("$two", must=True),
+            ),
+            step(
+                handler("$two", "become_task"),
+                reply("4", has((), task=has((), taskId="$second"))),
+                works("$two"),
+            ),
             step(call("5", principal="bob"), starts("5")),
             step(handler("5", "become_task"), created("5", "$bobs"), works("5")),
-            step(said("6", "tasks/list", **ada), reply("6", has((), tasks=[task(id_="$a")], nextCursor="$cursor"))),
-            step(said("7", "tasks/list", {"cursor": "$cursor"}, **ada), reply("7", has(("nextCursor",), tasks=[has((), taskId={"$other_than": "$a"})]))),
+            step(
+                said("6", "tasks/list", **ada),
+                reply("6", has((), tasks=[task(id_="$a")], nextCursor="$cursor")),
+            ),
+            step(
+                said("7", "tasks/list", {"cursor": "$cursor"}, **ada),
+                reply("7", has(("nextCursor",), tasks=[has((), taskId={"$other_than": "$a"})])),
+            ),
             step(said("8", "tasks/list", {"cursor": "nonsense"}, **ada), error("8", -32602)),
             step(said("9", "tasks/list", {"cursor": 7}, **ada), error("9", -32602)),
             rules="LEG.7",
@@ -572,7 +650,9 @@ def questions() -> list[Vector]:
                 {
                     "type": "send",
                     "exchange": "4",
-                    "message": has((), method="notifications/cancelled", params=has((), requestId="$question")),
+                    "message": has(
+                        (), method="notifications/cancelled", params=has((), requestId="$question")
+                    ),
                 },
             ),
             rules="LEG.8 LEG.9",

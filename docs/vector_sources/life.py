@@ -49,21 +49,31 @@ def cells() -> list[tuple[str, str, Any, Any]]:
 
 
 TIMES: Final = [
-    ("start", "with milliseconds, in UTC", {"unix_ms": 1_700_000_000_000}, {"text": "2023-11-14T22:13:20.000Z"}),
+    (
+        "start",
+        "with milliseconds, in UTC",
+        {"unix_ms": 1_700_000_000_000},
+        {"text": "2023-11-14T22:13:20.000Z"},
+    ),
     ("milliseconds", "three digits", {"unix_ms": 1_700_000_000_007}, {"text": "2023-11-14T22:13:20.007Z"}),
     ("epoch", "the beginning", {"unix_ms": 0}, {"text": "1970-01-01T00:00:00.000Z"}),
     ("before-epoch", "before the beginning", {"unix_ms": -1}, {"text": "1969-12-31T23:59:59.999Z"}),
     ("leap-day", "a leap day", {"unix_ms": 1_709_164_800_000}, {"text": "2024-02-29T00:00:00.000Z"}),
-    ("last", "the last moment that RFC 3339 can say", {"unix_ms": 253_402_300_799_999}, {"text": "9999-12-31T23:59:59.999Z"}),
+    (
+        "last",
+        "the last moment that RFC 3339 can say",
+        {"unix_ms": 253_402_300_799_999},
+        {"text": "9999-12-31T23:59:59.999Z"},
+    ),
 ]
 
-# -- views ---------------------------------------------------------------------------------------------------
+# -- views -----------------------------------------------------------------------------------------------
 
-FORM: Final = {
+FORM: Final[dict[str, Any]] = {
     "method": "elicitation/create",
     "params": {"mode": "form", "message": "Go on?", "requestedSchema": {"type": "object", "properties": {}}},
 }
-TASK: Final = {
+TASK: Final[dict[str, Any]] = {
     "task_id": "t-0123456789abcdef0123456789",
     "status": "working",
     "created_at_ms": 1_700_000_000_000,
@@ -71,7 +81,7 @@ TASK: Final = {
     "ttl_ms": 60_000,
     "poll_interval_ms": 1000,
 }
-VIEW: Final = {
+VIEW: Final[dict[str, Any]] = {
     "taskId": "t-0123456789abcdef0123456789",
     "status": "working",
     "createdAt": "2023-11-14T22:13:20.000Z",
@@ -79,8 +89,8 @@ VIEW: Final = {
     "ttlMs": 60_000,
     "pollIntervalMs": 1000,
 }
-RESULT: Final = {"content": [{"type": "text", "text": "done"}]}
-ERROR: Final = {"code": -32099, "message": "out of paper", "data": {"tray": 2}}
+RESULT: Final[dict[str, Any]] = {"content": [{"type": "text", "text": "done"}]}
+ERROR: Final[dict[str, Any]] = {"code": -32099, "message": "out of paper", "data": {"tray": 2}}
 
 
 def stored(form: str, **changes: Any) -> dict[str, Any]:
@@ -96,10 +106,30 @@ def seen(**changes: Any) -> dict[str, Any]:
 
 VIEWS: Final = [
     ("working", "a working task", stored("get"), seen(resultType="complete")),
-    ("message", "its message", stored("get", status_message="half done"), seen(resultType="complete", statusMessage="half done")),
-    ("unlimited", "trap 15: null is said", stored("get", ttl_ms=None), seen(resultType="complete", ttlMs=None)),
-    ("huge-ttl", "trap 15: a huge lifetime is a number", stored("get", ttl_ms=2**53 - 1), seen(resultType="complete", ttlMs=2**53 - 1)),
-    ("no-hint", "a hint may be missing", stored("get", poll_interval_ms=None), seen(resultType="complete", pollIntervalMs=...)),
+    (
+        "message",
+        "its message",
+        stored("get", status_message="half done"),
+        seen(resultType="complete", statusMessage="half done"),
+    ),
+    (
+        "unlimited",
+        "trap 15: null is said",
+        stored("get", ttl_ms=None),
+        seen(resultType="complete", ttlMs=None),
+    ),
+    (
+        "huge-ttl",
+        "trap 15: a huge lifetime is a number",
+        stored("get", ttl_ms=2**53 - 1),
+        seen(resultType="complete", ttlMs=2**53 - 1),
+    ),
+    (
+        "no-hint",
+        "a hint may be missing",
+        stored("get", poll_interval_ms=None),
+        seen(resultType="complete", pollIntervalMs=...),
+    ),
     (
         "input-required",
         "outstanding requests, and only those",
@@ -124,7 +154,11 @@ VIEWS: Final = [
         "completed-is-error",
         "a tool's own error is a result",
         stored("get", status="completed", result={**RESULT, "isError": True}),
-        seen(resultType="complete", status="completed", result={**RESULT, "isError": True, "resultType": "complete"}),
+        seen(
+            resultType="complete",
+            status="completed",
+            result={**RESULT, "isError": True, "resultType": "complete"},
+        ),
     ),
     (
         "failed",
@@ -138,7 +172,12 @@ VIEWS: Final = [
         stored("get", status="failed", error=ERROR),
         seen(resultType="complete", status="failed", error=ERROR, statusMessage="out of paper"),
     ),
-    ("cancelled", "neither result nor error", stored("get", status="cancelled"), seen(resultType="complete", status="cancelled")),
+    (
+        "cancelled",
+        "neither result nor error",
+        stored("get", status="cancelled"),
+        seen(resultType="complete", status="cancelled"),
+    ),
     ("notification", "a notification has the same view, flat", stored("notification"), seen()),
     (
         "notification-completed",
@@ -150,7 +189,12 @@ VIEWS: Final = [
 
 CREATED: Final = [
     ("create", "flat, and said to be a task", stored("create"), seen(resultType="task")),
-    ("create-message", "with its message", stored("create", status_message="queued"), seen(resultType="task", statusMessage="queued")),
+    (
+        "create-message",
+        "with its message",
+        stored("create", status_message="queued"),
+        seen(resultType="task", statusMessage="queued"),
+    ),
     (
         "create-completed",
         "ended already, and without its payload",
@@ -172,7 +216,12 @@ CREATED: Final = [
 ]
 
 EXPIRY: Final = [
-    (word, says, {"created_at_ms": 1_700_000_000_000, "ttl_ms": ttl_ms, "now_ms": 1_700_000_000_000 + after}, {"readable": readable})
+    (
+        word,
+        says,
+        {"created_at_ms": 1_700_000_000_000, "ttl_ms": ttl_ms, "now_ms": 1_700_000_000_000 + after},
+        {"readable": readable},
+    )
     for word, says, ttl_ms, after, readable in (
         ("new", "just made", 60_000, 0, True),
         ("last-moment", "never unreadable before its end", 60_000, 59_999, True),
@@ -181,25 +230,31 @@ EXPIRY: Final = [
         ("shortest", "one millisecond", 1, 0, True),
         ("shortest-end", "one millisecond", 1, 1, False),
         ("unlimited", "null has no end", None, 10**12, True),
-        ("days-25", "25 days are more than 31 bits of milliseconds", 25 * 86_400_000, 25 * 86_400_000 - 1, True),
-        ("days-25-end", "25 days are more than 31 bits of milliseconds", 25 * 86_400_000, 25 * 86_400_000, False),
+        (
+            "days-25",
+            "25 days are more than 31 bits of milliseconds",
+            25 * 86_400_000,
+            25 * 86_400_000 - 1,
+            True,
+        ),
+        (
+            "days-25-end",
+            "25 days are more than 31 bits of milliseconds",
+            25 * 86_400_000,
+            25 * 86_400_000,
+            False,
+        ),
         ("huge", "a huge one does not overflow", 2**53 - 1, 10**12, True),
     )
 ]
 
 
 def vectors() -> list[Vector]:
-    """Return those of the life of a task."""
+    """Return all of them."""
     return [
         *table("transition", "LIFE.1", tasks_spec("task-status"), cells()),
         *table("timestamp", "LIFE.5", tasks_spec("tasks-1"), TIMES),
         *table("task_view", "GET.1 LIFE.5 LIFE.7", tasks_spec("task-polling"), VIEWS),
+        *table("readable", "TTL.1", tasks_spec("tasks-1"), EXPIRY),
         *table("task_view", "LIFE.3", tasks_spec("task-creation"), CREATED),
     ]
-
-
-def expiry() -> list[Vector]:
-    """Return those of lifetimes."""
-    return table("readable", "TTL.1", tasks_spec("tasks-1"), EXPIRY)
-
-

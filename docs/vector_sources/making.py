@@ -37,7 +37,7 @@ def decided(rule: str) -> str:
     return f"decision: {rule}"
 
 
-# -- vectors -----------------------------------------------------------------------------------------------
+# -- vectors ---------------------------------------------------------------------------------------------
 
 
 def function(name: str, id_: str, says: str, given: Any, expect: Any, *, rules: str, source: str) -> Vector:

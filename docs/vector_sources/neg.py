@@ -16,10 +16,10 @@ VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 EXTENSION: Final = "io.modelcontextprotocol/tasks"
 MODERN: Final = "2026-07-28"
-DECLARED: Final = {"extensions": {EXTENSION: {}}}
-ANY: Final = {"$any": "value"}
+DECLARED: Final[dict[str, Any]] = {"extensions": {EXTENSION: {}}}
+ANY: Final[dict[str, Any]] = {"$any": "value"}
 
-SERVER: Final = {
+SERVER: Final[dict[str, Any]] = {
     "versions": [MODERN],
     "methods": ["resources/read"],
     "tools": [
@@ -32,7 +32,7 @@ SERVER: Final = {
 
 
 def meta(**changes: Any) -> dict[str, Any]:
-    """Return a good ``_meta``, which declares tasks, ``version`` and ``declared`` changed; ``...``: missing."""
+    """Return a good ``_meta`` that declares tasks, with other values where given; ``...``: missing."""
     members = {VERSION: changes.get("version", MODERN), CAPABILITIES: changes.get("declared", DECLARED)}
     return {name: value for name, value in members.items() if value is not ...}
 
@@ -47,7 +47,9 @@ def ask(method: str = "server/discover", carried: Any = None, **params: Any) -> 
     }
 
 
-def given(message: dict[str, Any], *, headers: list[list[str]] | None = None, on: bool = True) -> dict[str, Any]:
+def given(
+    message: dict[str, Any], *, headers: list[list[str]] | None = None, on: bool = True
+) -> dict[str, Any]:
     """Return all that the decision depends on; without ``headers`` it did not come over HTTP."""
     return {
         "server": SERVER,
@@ -80,13 +82,18 @@ def call(tool: str = "optional", **changes: Any) -> dict[str, Any]:
 
 def task(verb: str, **changes: Any) -> dict[str, Any]:
     """Return a request about a task."""
-    extra = {"inputResponses": {}} if verb == "update" else {}
+    extra: dict[str, Any] = {"inputResponses": {}} if verb == "update" else {}
     return ask(f"tasks/{verb}", meta(**changes), taskId="t-1", **extra)
 
 
 NEG1: Final = [
     ("good", "both are there", given(ask()), go()),
-    ("no-params", "no params at all", given({"jsonrpc": "2.0", "id": 1, "method": "server/discover"}), METADATA),
+    (
+        "no-params",
+        "no params at all",
+        given({"jsonrpc": "2.0", "id": 1, "method": "server/discover"}),
+        METADATA,
+    ),
     ("no-meta", "no _meta", given(ask(carried=...)), METADATA),
     *(
         (f"meta-{word}", "_meta is an object", given(ask(carried=value)), METADATA)
@@ -99,10 +106,20 @@ NEG1: Final = [
     ),
     ("no-capabilities", "no capabilities", given(ask(carried=meta(declared=...))), METADATA),
     *(
-        (f"capabilities-{word}", "capabilities are an object", given(ask(carried=meta(declared=value))), METADATA)
+        (
+            f"capabilities-{word}",
+            "capabilities are an object",
+            given(ask(carried=meta(declared=value))),
+            METADATA,
+        )
         for word, value in (("null", None), ("true", True), ("array", []), ("string", "tasks"))
     ),
-    ("capabilities-empty", "an empty object is enough", given(ask(carried=meta(declared={}))), go(tasks=False)),
+    (
+        "capabilities-empty",
+        "an empty object is enough",
+        given(ask(carried=meta(declared={}))),
+        go(tasks=False),
+    ),
     ("any-method", "every method, unknown ones too", given(ask("nobody/knows", ...)), METADATA),
     ("client-info", "who the client is need not be said", given(ask(carried=meta())), go()),
 ]
@@ -124,13 +141,31 @@ NEG2: Final = [
 ]
 
 ORDER: Final = [
-    ("version-before-method", "the version is looked at before the method", given(ask("nobody/knows", meta(version="2099-01-01"))), refused(-32022, 400, "version", ANY)),
-    ("version-before-capability", "and before capabilities", given(task("get", version="2099-01-01", declared={})), refused(-32022, 400, "version", ANY)),
-    ("metadata-before-version", "metadata before the version", given(ask(carried=meta(version="2099-01-01", declared=...))), METADATA),
+    (
+        "version-before-method",
+        "the version is looked at before the method",
+        given(ask("nobody/knows", meta(version="2099-01-01"))),
+        refused(-32022, 400, "version", ANY),
+    ),
+    (
+        "version-before-capability",
+        "and before capabilities",
+        given(task("get", version="2099-01-01", declared={})),
+        refused(-32022, 400, "version", ANY),
+    ),
+    (
+        "metadata-before-version",
+        "metadata before the version",
+        given(ask(carried=meta(version="2099-01-01", declared=...))),
+        METADATA,
+    ),
     (
         "version-header-before-version",
         "what the header says before whether it is served",
-        given(ask(carried=meta(version="2099-01-01")), headers=[["MCP-Protocol-Version", MODERN], ["Mcp-Method", "server/discover"]]),
+        given(
+            ask(carried=meta(version="2099-01-01")),
+            headers=[["MCP-Protocol-Version", MODERN], ["Mcp-Method", "server/discover"]],
+        ),
         MISMATCH,
     ),
     (
@@ -148,7 +183,9 @@ ORDER: Final = [
     (
         "headers-before-capability",
         "headers before capabilities",
-        given(task("get", declared={}), headers=[["MCP-Protocol-Version", MODERN], ["Mcp-Method", "tasks/get"]]),
+        given(
+            task("get", declared={}), headers=[["MCP-Protocol-Version", MODERN], ["Mcp-Method", "tasks/get"]]
+        ),
         MISMATCH,
     ),
     (
@@ -157,59 +194,139 @@ ORDER: Final = [
         given(ask(carried=...), headers=[]),
         METADATA,
     ),
-    ("capability-before-params", "capabilities before params", given(ask("tasks/get", meta(declared={}))), NEEDS_TASKS),
+    (
+        "capability-before-params",
+        "capabilities before params",
+        given(ask("tasks/get", meta(declared={}))),
+        NEEDS_TASKS,
+    ),
 ]
 
 NEG4: Final = [
     ("object", "an empty object declares", given(call()), go()),
-    ("settings", "settings that nobody knows declare as well", given(call(declared={"extensions": {EXTENSION: {"x": 1, "version": "9"}}})), go()),
-    ("others-beside", "beside other extensions", given(call(declared={"extensions": {"a/b": {}, EXTENSION: {}}})), go()),
+    (
+        "settings",
+        "settings that nobody knows declare as well",
+        given(call(declared={"extensions": {EXTENSION: {"x": 1, "version": "9"}}})),
+        go(),
+    ),
+    (
+        "others-beside",
+        "beside other extensions",
+        given(call(declared={"extensions": {"a/b": {}, EXTENSION: {}}})),
+        go(),
+    ),
     *(
-        (f"value-{word}", "only an object declares", given(call(declared={"extensions": {EXTENSION: value}})), go(tasks=False))
+        (
+            f"value-{word}",
+            "only an object declares",
+            given(call(declared={"extensions": {EXTENSION: value}})),
+            go(tasks=False),
+        )
         for word, value in (("true", True), ("null", None), ("string", "yes"), ("array", []), ("number", 1))
     ),
     *(
-        (f"extensions-{word}", "only an object declares", given(call(declared={"extensions": value})), go(tasks=False))
+        (
+            f"extensions-{word}",
+            "only an object declares",
+            given(call(declared={"extensions": value})),
+            go(tasks=False),
+        )
         for word, value in (("array", [EXTENSION]), ("null", None), ("string", EXTENSION))
     ),
-    ("legacy-slot", "trap 14: the slot of 2025-11-25 counts for nothing", given(call(declared={"tasks": {"requests": {"tools": {"call": {}}}}})), go(tasks=False)),
-    ("experimental", "nor does the experimental slot", given(call(declared={"experimental": {EXTENSION: {}}})), go(tasks=False)),
+    (
+        "legacy-slot",
+        "trap 14: the slot of 2025-11-25 counts for nothing",
+        given(call(declared={"tasks": {"requests": {"tools": {"call": {}}}}})),
+        go(tasks=False),
+    ),
+    (
+        "experimental",
+        "nor does the experimental slot",
+        given(call(declared={"experimental": {EXTENSION: {}}})),
+        go(tasks=False),
+    ),
     ("top-level", "nor the name in another place", given(call(declared={EXTENSION: {}})), go(tasks=False)),
-    ("other-case", "nor in another case", given(call(declared={"extensions": {EXTENSION.upper(): {}}})), go(tasks=False)),
+    (
+        "other-case",
+        "nor in another case",
+        given(call(declared={"extensions": {EXTENSION.upper(): {}}})),
+        go(tasks=False),
+    ),
     (
         "wrong-meta-key",
         "trap 13: capabilities under another key are none",
-        given(ask("tools/call", {VERSION: MODERN, "clientCapabilities": DECLARED, CAPABILITIES: {}}, name="optional")),
+        given(
+            ask(
+                "tools/call",
+                {VERSION: MODERN, "clientCapabilities": DECLARED, CAPABILITIES: {}},
+                name="optional",
+            )
+        ),
         go(tasks=False),
     ),
     (
         "only-wrong-meta-key",
         "trap 13: and those that every request needs are missing",
-        given(ask("tools/call", {VERSION: MODERN, "io.modelcontextprotocol/capabilities": DECLARED}, name="optional")),
+        given(
+            ask(
+                "tools/call",
+                {VERSION: MODERN, "io.modelcontextprotocol/capabilities": DECLARED},
+                name="optional",
+            )
+        ),
         METADATA,
     ),
 ]
 
 NEG5: Final = [
-    ("required", "a tool that needs tasks, and a caller who takes none", given(call("required", declared={})), NEEDS_TASKS),
+    (
+        "required",
+        "a tool that needs tasks, and a caller who takes none",
+        given(call("required", declared={})),
+        NEEDS_TASKS,
+    ),
     ("required-declared", "and one who does", given(call("required")), go()),
-    ("required-legacy", "trap 14: the slot of 2025-11-25 is no help", given(call("required", declared={"tasks": {}})), NEEDS_TASKS),
+    (
+        "required-legacy",
+        "trap 14: the slot of 2025-11-25 is no help",
+        given(call("required", declared={"tasks": {}})),
+        NEEDS_TASKS,
+    ),
     ("optional", "a tool that can do without", given(call("optional", declared={})), go(tasks=False)),
     ("forbidden", "a tool that never makes one", given(call("forbidden", declared={})), go(tasks=False)),
     ("forbidden-declared", "declaring does no harm", given(call("forbidden")), go()),
-    ("required-params", "whatever else the params say", given(ask("tools/call", meta(declared={}), name="required", task={"ttl": 1})), NEEDS_TASKS),
+    (
+        "required-params",
+        "whatever else the params say",
+        given(ask("tools/call", meta(declared={}), name="required", task={"ttl": 1})),
+        NEEDS_TASKS,
+    ),
 ]
 
 NEG6: Final = [
     *(
-        (f"{verb}", f"tasks/{verb} from a caller who takes no tasks", given(task(verb, declared={})), NEEDS_TASKS)
+        (
+            f"{verb}",
+            f"tasks/{verb} from a caller who takes no tasks",
+            given(task(verb, declared={})),
+            NEEDS_TASKS,
+        )
         for verb in ("get", "update", "cancel")
     ),
     *(
-        (f"{verb}-legacy", "trap 14: with the slot of 2025-11-25", given(task(verb, declared={"tasks": {}})), NEEDS_TASKS)
+        (
+            f"{verb}-legacy",
+            "trap 14: with the slot of 2025-11-25",
+            given(task(verb, declared={"tasks": {}})),
+            NEEDS_TASKS,
+        )
         for verb in ("get", "update", "cancel")
     ),
-    *((f"{verb}-declared", f"tasks/{verb} from one who does", given(task(verb)), go()) for verb in ("get", "update", "cancel")),
+    *(
+        (f"{verb}-declared", f"tasks/{verb} from one who does", given(task(verb)), go())
+        for verb in ("get", "update", "cancel")
+    ),
     (
         "listen",
         "listening to tasks without declaring them",
@@ -236,20 +353,40 @@ NEG7: Final = [
         for verb in ("get", "update", "cancel")
     ),
     *(
-        (f"{verb}-undeclared", "nor for who does not declare", given(task(verb, declared={}), on=False), UNKNOWN)
+        (
+            f"{verb}-undeclared",
+            "nor for who does not declare",
+            given(task(verb, declared={}), on=False),
+            UNKNOWN,
+        )
         for verb in ("get", "update", "cancel")
     ),
     ("call", "no handles", given(call(), on=False), go(tasks=False)),
-    ("listen", "taskIds are one more filter that is not served", given(ask("subscriptions/listen", notifications={"taskIds": ["t-1"]}), on=False), go(tasks=False)),
+    (
+        "listen",
+        "taskIds are one more filter that is not served",
+        given(ask("subscriptions/listen", notifications={"taskIds": ["t-1"]}), on=False),
+        go(tasks=False),
+    ),
 ]
 
 NEG8: Final = [
     *(
-        (method, f"tasks/{method} is not of this version", given(ask(f"tasks/{method}", taskId="t-1")), UNKNOWN)
+        (
+            method,
+            f"tasks/{method} is not of this version",
+            given(ask(f"tasks/{method}", taskId="t-1")),
+            UNKNOWN,
+        )
         for method in ("result", "list", "delete", "status", "Get", "")
     ),
     ("undeclared", "whoever asks", given(ask("tasks/list", meta(declared={}))), UNKNOWN),
-    ("task-param", "params.task is one more unknown field", given(ask("tools/call", None, name="optional", task={"ttl": 5})), go()),
+    (
+        "task-param",
+        "params.task is one more unknown field",
+        given(ask("tools/call", None, name="optional", task={"ttl": 5})),
+        go(),
+    ),
 ]
 
 NEG9: Final = [
@@ -258,7 +395,14 @@ NEG9: Final = [
     (
         "initialize",
         "the versions served are all the help there is",
-        given({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}}}),
+        given(
+            {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "initialize",
+                "params": {"protocolVersion": "2025-11-25", "capabilities": {}},
+            }
+        ),
         refused(-32022, 400, "era", {"supported": [MODERN], "requested": "2025-11-25"}),
     ),
     (
@@ -286,7 +430,12 @@ def http(*names: str, method: str = "tools/call") -> list[list[str]]:
 
 HEADERS: Final = [
     ("call", "all as they should be", given(call(), headers=http("optional")), go()),
-    ("unknown-tool", "also for a tool that is not there: params are looked at later", given(call("nobody"), headers=http("nobody")), go()),
+    (
+        "unknown-tool",
+        "also for a tool that is not there: params are looked at later",
+        given(call("nobody"), headers=http("nobody")),
+        go(),
+    ),
     ("none", "none at all", given(call(), headers=[]), MISMATCH),
     ("name", "trap 11: another name", given(call(), headers=http("required")), MISMATCH),
     ("not-http", "on stdio there are none", given(call()), go()),
@@ -305,11 +454,20 @@ def vectors() -> list[Vector]:
         *table(name, "NEG.5", NEGOTIATION, NEG5),
         *table(name, "NEG.6", METHODS, NEG6),
         *table(name, "NEG.7", NEGOTIATION, NEG7),
-        *table(name, "NEG.8", METHODS, [(word or "empty", *rest) for word, *rest in NEG8]),
-        *table(name, "NEG.9", spec("basic/versioning", "backward-compatibility-with-initialization-based-versions"), NEG9),
+        *table(name, "NEG.8", METHODS, _named(NEG8)),
+        *table(
+            name,
+            "NEG.9",
+            spec("basic/versioning", "backward-compatibility-with-initialization-based-versions"),
+            NEG9,
+        ),
         *table(name, "NEG.10", spec("basic/index", "error-codes"), NEG10),
     ]
 
 
 def _of(kind: str, rows: list[Any]) -> list[Any]:
     return [(f"{kind}-{word}", *rest) for word, *rest in rows]
+
+
+def _named(rows: list[Any]) -> list[Any]:
+    return [(word or "empty", *rest) for word, *rest in rows]

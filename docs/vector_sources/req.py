@@ -23,13 +23,15 @@ Given = dict[str, Any]
 Output = dict[str, Any]
 
 HINT: Final = 5_000
-FORMS: Final = {"elicitation": {}}
-ACCEPT: Final = {"action": "accept", "content": {"ok": True}}
+FORMS: Final[dict[str, Any]] = {"elicitation": {}}
+ACCEPT: Final[dict[str, Any]] = {"action": "accept", "content": {"ok": True}}
 TASK: Final = "task-0123456789abcdefghijk"
 OTHER: Final = "other-0123456789abcdefghijk"
 
 
-def requester(id_: str, says: str, *steps: Step | list[Step], rules: str, source: str | None = None, **setup: Any) -> Vector:
+def requester(
+    id_: str, says: str, *steps: Step | list[Step], rules: str, source: str | None = None, **setup: Any
+) -> Vector:
     """Return a conversation with a requester, which can show forms unless told otherwise, and polls."""
     flat = [one for part in steps for one in (part if isinstance(part, list) else [part])]
     first = rules.split()[0]
@@ -44,7 +46,7 @@ def requester(id_: str, says: str, *steps: Step | list[Step], rules: str, source
     )
 
 
-# -- facts -----------------------------------------------------------------------------------------------------
+# -- facts -----------------------------------------------------------------------------------------------
 
 
 def want(call: str = "a", tool: str = "render", **more: Any) -> Given:
@@ -54,13 +56,23 @@ def want(call: str = "a", tool: str = "render", **more: Any) -> Given:
 
 def result(request: str, told: Any, **more: Any) -> Given:
     """Return that a request was answered."""
-    return {"type": "response", "request": f"${request}", "message": {"jsonrpc": "2.0", "id": f"${request}", "result": told}, **more}
+    return {
+        "type": "response",
+        "request": f"${request}",
+        "message": {"jsonrpc": "2.0", "id": f"${request}", "result": told},
+        **more,
+    }
 
 
 def fails(request: str, code: int, message: str = "no", data: Any = None, **more: Any) -> Given:
     """Return that a request was refused."""
     error = {"code": code, "message": message, **({} if data is None else {"data": data})}
-    return {"type": "response", "request": f"${request}", "message": {"jsonrpc": "2.0", "id": f"${request}", "error": error}, **more}
+    return {
+        "type": "response",
+        "request": f"${request}",
+        "message": {"jsonrpc": "2.0", "id": f"${request}", "error": error},
+        **more,
+    }
 
 
 def http(request: str, status: int, **more: Any) -> Given:
@@ -122,7 +134,7 @@ def done(**more: Any) -> dict[str, Any]:
     return got("completed", result={"resultType": "complete", **DONE}, **more)
 
 
-# -- outputs -----------------------------------------------------------------------------------------------------
+# -- outputs ---------------------------------------------------------------------------------------------
 
 
 def sends(request: str, method: str, **params: Any) -> Output:
@@ -159,7 +171,13 @@ def withdraws(key: str) -> Output:
 def settles(outcome: str, call: str = "a", **more: Any) -> Output:
     """Return how a call ended; code, message and data are an error's."""
     error = {name: more.pop(name) for name in ("code", "message", "data") if name in more}
-    return {"type": "settle", "call": call, "outcome": outcome, **({"error": has((), **error)} if error else {}), **more}
+    return {
+        "type": "settle",
+        "call": call,
+        "outcome": outcome,
+        **({"error": has((), **error)} if error else {}),
+        **more,
+    }
 
 
 def completes(call: str = "a") -> Output:
@@ -186,26 +204,44 @@ def parked(*keys: str) -> list[Step]:
     ]
 
 
-# -- by rule -----------------------------------------------------------------------------------------------------------
+# -- by rule ---------------------------------------------------------------------------------------------
 
 
 def results() -> list[Vector]:
     """Return those of REQ.1 and REQ.8."""
     return [
-        requester("complete", "a result ends the call", step(want(), calls()), step(result("call", {"resultType": "complete", **DONE}), completes()), rules="REQ.1"),
-        requester("absent-type", "no resultType means complete", step(want(), calls()), step(result("call", DONE), completes()), rules="REQ.1", source="docs/specification/2026-07-28/basic/index.mdx#resulttype"),
+        requester(
+            "complete",
+            "a result ends the call",
+            step(want(), calls()),
+            step(result("call", {"resultType": "complete", **DONE}), completes()),
+            rules="REQ.1",
+        ),
+        requester(
+            "absent-type",
+            "no resultType means complete",
+            step(want(), calls()),
+            step(result("call", DONE), completes()),
+            rules="REQ.1",
+            source="docs/specification/2026-07-28/basic/index.mdx#resulttype",
+        ),
         requester(
             "is-error",
             "a tool's own error is a result",
             step(want(), calls()),
-            step(result("call", {**DONE, "isError": True}), settles("completed", result=has((), isError=True))),
+            step(
+                result("call", {**DONE, "isError": True}), settles("completed", result=has((), isError=True))
+            ),
             rules="REQ.1",
         ),
         requester(
             "error",
             "a protocol error is a failure, with code, message and data",
             step(want(), calls()),
-            step(fails("call", -32602, "no such tool", {"x": 1}), settles("failed", code=-32602, message="no such tool", data={"x": 1})),
+            step(
+                fails("call", -32602, "no such tool", {"x": 1}),
+                settles("failed", code=-32602, message="no such tool", data={"x": 1}),
+            ),
             rules="REQ.6 REQ.1",
         ),
         requester(
@@ -214,18 +250,32 @@ def results() -> list[Vector]:
             step(want(), calls()),
             step(
                 fails("call", -32003, "no", {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}),
-                settles("failed", code=-32021, data={"requiredCapabilities": {"extensions": {EXTENSION: {}}}}),
+                settles(
+                    "failed", code=-32021, data={"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+                ),
             ),
             rules="REQ.6",
         ),
         requester(
             "declares",
             "every request says its version and what it declares, the extension beside the rest",
-            step(want(), calls(_meta=has((), **{VERSION: MODERN, CAPABILITIES: {**FORMS, "extensions": {EXTENSION: {}}}}))),
+            step(
+                want(),
+                calls(
+                    _meta=has((), **{VERSION: MODERN, CAPABILITIES: {**FORMS, "extensions": {EXTENSION: {}}}})
+                ),
+            ),
             step(result("call", handle())),
             step(
                 waits(),
-                sends("get1", "tasks/get", taskId=TASK, _meta=has((), **{VERSION: MODERN, CAPABILITIES: {**FORMS, "extensions": {EXTENSION: {}}}})),
+                sends(
+                    "get1",
+                    "tasks/get",
+                    taskId=TASK,
+                    _meta=has(
+                        (), **{VERSION: MODERN, CAPABILITIES: {**FORMS, "extensions": {EXTENSION: {}}}}
+                    ),
+                ),
                 at=HINT,
             ),
             rules="REQ.1 NEG.1 NEG.4",
@@ -238,7 +288,14 @@ def results() -> list[Vector]:
             rules="REQ.1 NEG.4",
             tasks=False,
         ),
-        requester("task", "a task is watched to its end", made(), step(waits(), polls("get1"), at=HINT), step(result("get1", done()), completes()), rules="REQ.1"),
+        requester(
+            "task",
+            "a task is watched to its end",
+            made(),
+            step(waits(), polls("get1"), at=HINT),
+            step(result("get1", done()), completes()),
+            rules="REQ.1",
+        ),
         requester(
             "task-failed",
             "a task that failed, with its error",
@@ -310,7 +367,15 @@ def results() -> list[Vector]:
         requester(
             "task-for-another-method",
             "a task in answer to anything but a tool call is an invalid response",
-            step({"type": "want_request", "call": "a", "method": "resources/read", "params": {"uri": "file:///a"}}, sends("read", "resources/read", uri="file:///a")),
+            step(
+                {
+                    "type": "want_request",
+                    "call": "a",
+                    "method": "resources/read",
+                    "params": {"uri": "file:///a"},
+                },
+                sends("read", "resources/read", uri="file:///a"),
+            ),
             step(result("read", handle()), settles("failed", fault="server")),
             rules="REQ.1",
         ),
@@ -318,7 +383,17 @@ def results() -> list[Vector]:
             "rounds",
             "input before there is a result: answered, and the call goes out again with the state",
             step(want(), calls()),
-            step(result("call", {"resultType": "input_required", "inputRequests": {"confirm": form()}, "requestState": "s-1"}), prompts("confirm")),
+            step(
+                result(
+                    "call",
+                    {
+                        "resultType": "input_required",
+                        "inputRequests": {"confirm": form()},
+                        "requestState": "s-1",
+                    },
+                ),
+                prompts("confirm"),
+            ),
             step(answers("confirm"), calls("again", inputResponses={"confirm": ACCEPT}, requestState="s-1")),
             step(result("again", DONE), completes()),
             rules="REQ.1 INP.4",
@@ -328,9 +403,29 @@ def results() -> list[Vector]:
             "two-rounds",
             "each round has its own keys and its own state",
             step(want(), calls()),
-            step(result("call", {"resultType": "input_required", "inputRequests": {"k": form("One?")}, "requestState": "s-1"}), prompts("k", form("One?"))),
+            step(
+                result(
+                    "call",
+                    {
+                        "resultType": "input_required",
+                        "inputRequests": {"k": form("One?")},
+                        "requestState": "s-1",
+                    },
+                ),
+                prompts("k", form("One?")),
+            ),
             step(answers("k"), calls("second", inputResponses={"k": ACCEPT}, requestState="s-1")),
-            step(result("second", {"resultType": "input_required", "inputRequests": {"k": form("Two?")}, "requestState": "s-2"}), prompts("k", form("Two?"))),
+            step(
+                result(
+                    "second",
+                    {
+                        "resultType": "input_required",
+                        "inputRequests": {"k": form("Two?")},
+                        "requestState": "s-2",
+                    },
+                ),
+                prompts("k", form("Two?")),
+            ),
             step(answers("k", DECLINE), calls("third", inputResponses={"k": DECLINE}, requestState="s-2")),
             step(result("third", DONE), completes()),
             rules="REQ.1 INP.4",
@@ -340,7 +435,13 @@ def results() -> list[Vector]:
             "round-then-task",
             "a round, and then a task whose keys are its own",
             step(want(), calls()),
-            step(result("call", {"resultType": "input_required", "inputRequests": {"k": form()}, "requestState": "s-1"}), prompts("k")),
+            step(
+                result(
+                    "call",
+                    {"resultType": "input_required", "inputRequests": {"k": form()}, "requestState": "s-1"},
+                ),
+                prompts("k"),
+            ),
             step(answers("k"), calls("again", inputResponses={"k": ACCEPT})),
             step(result("again", handle())),
             step(waits(), polls("get1"), at=HINT),
@@ -655,9 +756,13 @@ def ends() -> list[Vector]:
     listened = [
         *made(),
         step(waits(), sends("listen", "subscriptions/listen", notifications={"taskIds": [TASK]}), at=20),
-        step(notified("listen", "notifications/subscriptions/acknowledged", {"notifications": {"taskIds": [TASK]}})),
+        step(
+            notified(
+                "listen", "notifications/subscriptions/acknowledged", {"notifications": {"taskIds": [TASK]}}
+            )
+        ),
     ]
-    listening = {"listen": True, "limits": {"listen_delay_ms": 20}}
+    listening: dict[str, Any] = {"listen": True, "limits": {"listen_delay_ms": 20}}
     return [
         requester(
             "by-notification",
@@ -696,7 +801,9 @@ def ends() -> list[Vector]:
             listened,
             step(waits(), polls("get1"), at=HINT),
             step(
-                notified("listen", "notifications/tasks", task("input_required", at=9, inputRequests={"k": form()})),
+                notified(
+                    "listen", "notifications/tasks", task("input_required", at=9, inputRequests={"k": form()})
+                ),
                 prompts("k"),
             ),
             step(result("get1", got(at=4))),
@@ -756,7 +863,9 @@ def ends() -> list[Vector]:
             requester(
                 f"no-reference-{word}",
                 "what is no reference is its caller's fault, and nothing is sent",
-                step({"type": "resume", "call": "a", "reference": reference}, settles("failed", fault="caller")),
+                step(
+                    {"type": "resume", "call": "a", "reference": reference}, settles("failed", fault="caller")
+                ),
                 rules="REQ.6",
             )
             for word, reference in (("null", None), ("text", "x"), ("empty", {}), ("array", []))
@@ -771,7 +880,11 @@ def cancellations() -> list[Vector]:
             "cancel",
             "intent is sent, and the call is over at once",
             made(),
-            step({"type": "cancel", "call": "a"}, sends("cancel", "tasks/cancel", taskId=TASK), settles("cancelled")),
+            step(
+                {"type": "cancel", "call": "a"},
+                sends("cancel", "tasks/cancel", taskId=TASK),
+                settles("cancelled"),
+            ),
             step(result("cancel", {"resultType": "complete"})),
             step(waits(), at=10 * HINT),
             rules="REQ.7",
@@ -815,7 +928,11 @@ def cancellations() -> list[Vector]:
             "cancel-before-a-task",
             "a call that is not answered yet: its request is stopped, and there is no task to cancel",
             step(want(), calls()),
-            step({"type": "cancel", "call": "a"}, {"type": "stop_request", "request": "$call"}, settles("cancelled")),
+            step(
+                {"type": "cancel", "call": "a"},
+                {"type": "stop_request", "request": "$call"},
+                settles("cancelled"),
+            ),
             rules="REQ.7",
         ),
         requester(
@@ -841,5 +958,3 @@ def cancellations() -> list[Vector]:
 def vectors() -> list[Vector]:
     """Return all of them."""
     return [*results(), *schedule(), *questions(), *ends(), *cancellations()]
-
-

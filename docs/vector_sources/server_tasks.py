@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from docs.vector_sources.making import Vector, decided, spec, tasks_spec
 from docs.vector_sources.speaking import (
@@ -53,8 +53,8 @@ ERRORS: Final = tasks_spec("protocol-errors")
 EXECUTION: Final = tasks_spec("task-execution-errors")
 TASK: Final = tasks_spec("tasks-1")
 
-BOOM: Final = {"code": -32099, "message": "out of paper", "data": {"tray": 2}}
-IS_ERROR: Final = {"content": [{"type": "text", "text": "no such scene"}], "isError": True}
+BOOM: Final[dict[str, Any]] = {"code": -32099, "message": "out of paper", "data": {"tray": 2}}
+IS_ERROR: Final[dict[str, Any]] = {"content": [{"type": "text", "text": "no such scene"}], "isError": True}
 NOBODYS: Final = "nobodys-0123456789abcdefghijk"
 
 
@@ -116,7 +116,7 @@ def life() -> list[Vector]:
                 f"{status}-is-final",
                 f"{status}: nothing changes any more, in any field",
                 made(),
-                step(worker(does, **said), at=100),
+                step(worker(does, "1", **said), at=100),
                 step(get("2"), reply("2", {"$has": {"status": status, "lastUpdatedAt": "$changed"}})),
                 step(worker("report", status_message="still here"), at=200),
                 step(worker("complete", result={"content": []})),
@@ -141,7 +141,7 @@ def life() -> list[Vector]:
                 f"a task that waits for input may become {status}, and then asks nothing",
                 made(),
                 step(asks(confirm=form())),
-                step(worker(does, **said)),
+                step(worker(does, "1", **said)),
                 step(get("2"), seen("2", status, **members)),
                 rules="LIFE.1 INP.1",
                 source=STATUS,
@@ -158,7 +158,14 @@ def life() -> list[Vector]:
             step(call("1"), starts("1")),
             step(
                 handler("1", "become_task", status_message="queued", ttl_ms=5000, poll_interval_ms=250),
-                created("1", statusMessage="queued", ttlMs=5000, pollIntervalMs=250, createdAt={"$time": 0}, lastUpdatedAt={"$time": 0}),
+                created(
+                    "1",
+                    statusMessage="queued",
+                    ttlMs=5000,
+                    pollIntervalMs=250,
+                    createdAt={"$time": 0},
+                    lastUpdatedAt={"$time": 0},
+                ),
                 works(),
             ),
             rules="LIFE.3 LIFE.5",
@@ -177,7 +184,11 @@ def life() -> list[Vector]:
             "trap-30-milliseconds",
             "trap 30: what is meant as milliseconds is said as milliseconds",
             step(call("1"), starts("1")),
-            step(handler("1", "become_task", ttl_ms=1500, poll_interval_ms=1), created("1", ttlMs=1500, pollIntervalMs=1), works()),
+            step(
+                handler("1", "become_task", ttl_ms=1500, poll_interval_ms=1),
+                created("1", ttlMs=1500, pollIntervalMs=1),
+                works(),
+            ),
             rules="LIFE.5",
             source=TASK,
         ),
@@ -187,7 +198,12 @@ def life() -> list[Vector]:
             step(call("1"), starts("1")),
             step(
                 handler("1", "become_task", poll_interval_ms=None),
-                reply("1", has(("pollIntervalMs", "ttl", "pollInterval", "result"), resultType="task", taskId="$task")),
+                reply(
+                    "1",
+                    has(
+                        ("pollIntervalMs", "ttl", "pollInterval", "result"), resultType="task", taskId="$task"
+                    ),
+                ),
                 works(),
             ),
             rules="LIFE.5",
@@ -199,11 +215,18 @@ def life() -> list[Vector]:
             made(),
             step(get("2"), seen("2", createdAt={"$time": 0}, lastUpdatedAt={"$time": 0}), at=100),
             step(worker("report", status_message="half done"), at=200),
-            step(get("3"), seen("3", createdAt={"$time": 0}, lastUpdatedAt={"$time": 200}, statusMessage="half done"), at=300),
+            step(
+                get("3"),
+                seen("3", createdAt={"$time": 0}, lastUpdatedAt={"$time": 200}, statusMessage="half done"),
+                at=300,
+            ),
             step(worker("report", status_message="half done"), at=400),
             step(get("4"), seen("4", createdAt={"$time": 0}, lastUpdatedAt={"$time": 200}), at=500),
             step(worker("complete", result=DONE), at=600),
-            step(get("5"), seen("5", "completed", createdAt={"$time": 0}, lastUpdatedAt={"$time": 600}, result=final())),
+            step(
+                get("5"),
+                seen("5", "completed", createdAt={"$time": 0}, lastUpdatedAt={"$time": 600}, result=final()),
+            ),
             rules="LIFE.5",
             source=TASK,
         ),
@@ -237,7 +260,9 @@ def life() -> list[Vector]:
             step(call("2"), starts("2")),
             step(handler("2", "become_task"), created("2", "$other"), works("2")),
             step(call("3"), starts("3")),
-            step(handler("3", "become_task"), reply("3", has((), taskId={"$other_than": "$other"})), works("3")),
+            step(
+                handler("3", "become_task"), reply("3", has((), taskId={"$other_than": "$other"})), works("3")
+            ),
             rules="LIFE.6",
             source=TASK,
         ),
@@ -325,7 +350,10 @@ def life() -> list[Vector]:
             "fails-at-once",
             "a call that fails makes no task",
             step(call("1"), starts("1")),
-            step(handler("1", "fail", error=BOOM), error("1", -32099, 200, text="out of paper", data={"tray": 2})),
+            step(
+                handler("1", "fail", error=BOOM),
+                error("1", -32099, 200, text="out of paper", data={"tray": 2}),
+            ),
             rules="LIFE.8",
             source=CREATION,
         ),
@@ -342,7 +370,10 @@ def life() -> list[Vector]:
             "the result inside says complete, also where the tool did not",
             made(),
             step(worker("complete", result={"content": [], "_meta": {"a": 1}})),
-            step(get("2"), seen("2", "completed", result={"resultType": "complete", "content": [], "_meta": {"a": 1}})),
+            step(
+                get("2"),
+                seen("2", "completed", result={"resultType": "complete", "content": [], "_meta": {"a": 1}}),
+            ),
             rules="LIFE.7",
             source=POLLING,
         ),
@@ -351,14 +382,17 @@ def life() -> list[Vector]:
 
 def reads() -> list[Vector]:
     """Return those of GET."""
-    foreign = {"principal": "bob"}
-    own = {"principal": "ada"}
+    foreign: dict[str, Any] = {"principal": "bob"}
+    own: dict[str, Any] = {"principal": "ada"}
     return [
         server(
             "pure-read",
             "asking changes nothing, however often",
             made(),
-            *(step(get(str(number)), seen(str(number), lastUpdatedAt={"$time": 0}), at=100 * number) for number in range(2, 6)),
+            *(
+                step(get(str(number)), seen(str(number), lastUpdatedAt={"$time": 0}), at=100 * number)
+                for number in range(2, 6)
+            ),
             rules="GET.1",
             source=POLLING,
         ),
@@ -478,7 +512,10 @@ def updates() -> list[Vector]:
             "malformed",
             "an answer that does not fit is refused, and nothing of its update is applied",
             two,
-            step(update("2", {"a": ACCEPT, "b": {"action": "maybe"}}), error("2", -32602, 200, text={"$pattern": ".*\\bb\\b.*"})),
+            step(
+                update("2", {"a": ACCEPT, "b": {"action": "maybe"}}),
+                error("2", -32602, 200, text={"$pattern": ".*\\bb\\b.*"}),
+            ),
             step(get("3"), seen("3", "input_required", inputRequests={"a": form("a?"), "b": form("b?")})),
             step(update("4", {"a": ACCEPT, "b": ACCEPT}), delivers(("a", ACCEPT), ("b", ACCEPT)), acked("4")),
             rules="UPD.4",
@@ -489,7 +526,10 @@ def updates() -> list[Vector]:
                 f"malformed-{word}",
                 f"{says} is no answer",
                 one,
-                step(update("2", {"confirm": answer}), error("2", -32602, 200, text={"$pattern": ".*confirm.*"})),
+                step(
+                    update("2", {"confirm": answer}),
+                    error("2", -32602, 200, text={"$pattern": ".*confirm.*"}),
+                ),
                 step(get("3"), seen("3", "input_required", inputRequests={"confirm": form()})),
                 rules="UPD.4",
                 source=decided("UPD.4"),
@@ -707,11 +747,16 @@ def cancellations() -> list[Vector]:
             source=decided("CAN.6"),
             **grace,
         ),
+        server(
+            "leaves-while-written",
+            "a client that leaves while its task is being written: the record goes again, and no work starts",
+            step(call("1"), starts("1")),
+            step(handler("1", "become_task")),
+            step(leaves("1")),
+            step(store("commit")),
+            step(store("commit")),
+            rules="CAN.7 LIFE.4",
+            source=CREATION,
+            store="held",
+        ),
     ]
-
-
-def vectors() -> list[Vector]:
-    """Return all of them but those of LIFE."""
-    return [*reads(), *updates(), *cancellations()]
-
-

@@ -13,20 +13,20 @@ SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 MODERN: Final = "2026-07-28"
 
-TASKS: Final = {"extensions": {EXTENSION: {}}}
-USUAL: Final = {**TASKS, "elicitation": {}}
+TASKS: Final[dict[str, Any]] = {"extensions": {EXTENSION: {}}}
+USUAL: Final[dict[str, Any]] = {**TASKS, "elicitation": {}}
 """What a client declares unless a vector says otherwise: tasks, and forms."""
-TEXT: Final = {"$any": "string"}
-ANY: Final = {"$any": "value"}
-DONE: Final = {"content": [{"type": "text", "text": "done"}]}
-ACCEPT: Final = {"action": "accept", "content": {"ok": True}}
-DECLINE: Final = {"action": "decline"}
+TEXT: Final[dict[str, Any]] = {"$any": "string"}
+ANY: Final[dict[str, Any]] = {"$any": "value"}
+ACCEPT: Final[dict[str, Any]] = {"action": "accept", "content": {"ok": True}}
+DECLINE: Final[dict[str, Any]] = {"action": "decline"}
+DONE: Final[dict[str, Any]] = {"content": [{"type": "text", "text": "done"}]}
 
 Given = dict[str, Any]
 Output = dict[str, Any]
 Step = dict[str, Any]
 
-TOOLS: Final = {
+TOOLS: Final[dict[str, Any]] = {
     "tools": [
         {"name": "render", "task": "optional"},
         {"name": "bake", "task": "required"},
@@ -43,7 +43,7 @@ def form(message: str = "Go on?") -> dict[str, Any]:
     return {"method": "elicitation/create", "params": params}
 
 
-# -- steps -----------------------------------------------------------------------------------------------------
+# -- steps -----------------------------------------------------------------------------------------------
 
 
 def step(given: Given, *expect: Output, at: int | None = None) -> Step:
@@ -51,9 +51,7 @@ def step(given: Given, *expect: Output, at: int | None = None) -> Step:
     return {**({} if at is None else {"at_ms": at}), "given": given, "expect": list(expect)}
 
 
-def server(
-    id_: str, says: str, *steps: Step | list[Step], rules: str, source: str, **setup: Any
-) -> Vector:
+def server(id_: str, says: str, *steps: Step | list[Step], rules: str, source: str, **setup: Any) -> Vector:
     """Return a conversation with a server; a list among the steps stands for its own."""
     flat = [one for part in steps for one in (part if isinstance(part, list) else [part])]
     return conversation(
@@ -67,16 +65,25 @@ def server(
     )
 
 
-# -- facts -------------------------------------------------------------------------------------------------------
+# -- facts -----------------------------------------------------------------------------------------------
 
 
-def message_of(exchange: str, method: str, params: dict[str, Any], declared: Any = None, **more: Any) -> dict[str, Any]:
+def message_of(
+    exchange: str, method: str, params: dict[str, Any], declared: Any = None, **more: Any
+) -> dict[str, Any]:
     """Return a request whose id is the exchange's number."""
     meta = {VERSION: MODERN, CAPABILITIES: USUAL if declared is None else declared, **more.pop("meta", {})}
-    return {"jsonrpc": "2.0", "id": more.get("id", int(exchange)), "method": method, "params": {**params, "_meta": meta}}
+    return {
+        "jsonrpc": "2.0",
+        "id": more.get("id", int(exchange)),
+        "method": method,
+        "params": {**params, "_meta": meta},
+    }
 
 
-def ask(exchange: str, method: str, params: dict[str, Any] | None = None, declared: Any = None, **facts: Any) -> Given:
+def ask(
+    exchange: str, method: str, params: dict[str, Any] | None = None, declared: Any = None, **facts: Any
+) -> Given:
     """Return that a request comes in; ``id`` and ``meta`` are its own, the rest says how it came."""
     own = {name: facts.pop(name) for name in ("id", "meta") if name in facts}
     return receive(exchange, message_of(exchange, method, params or {}, declared, **own), **facts)
@@ -87,7 +94,9 @@ def receive(exchange: str, message: Any, **facts: Any) -> Given:
     return {"type": "receive", "exchange": exchange, "message": message, **facts}
 
 
-def call(exchange: str, tool: str = "render", declared: Any = None, arguments: Any = None, **facts: Any) -> Given:
+def call(
+    exchange: str, tool: str = "render", declared: Any = None, arguments: Any = None, **facts: Any
+) -> Given:
     """Return that a tool is called."""
     return ask(exchange, "tools/call", {"name": tool, "arguments": arguments or {}}, declared, **facts)
 
@@ -148,7 +157,7 @@ def host(does: str, **more: Any) -> Given:
     return {"type": "host", "does": does, **more}
 
 
-# -- outputs -------------------------------------------------------------------------------------------------------
+# -- outputs ---------------------------------------------------------------------------------------------
 
 
 def has(lacks: tuple[str, ...] = (), **members: Any) -> dict[str, Any]:
@@ -159,7 +168,12 @@ def has(lacks: tuple[str, ...] = (), **members: Any) -> dict[str, Any]:
 def reply(exchange: str, result: Any, *, id: Any = None, **more: Any) -> Output:  # noqa: A002
     """Return a result."""
     id_ = int(exchange) if id is None else id
-    return {"type": "reply", "exchange": exchange, "message": {"jsonrpc": "2.0", "id": id_, "result": result}, **more}
+    return {
+        "type": "reply",
+        "exchange": exchange,
+        "message": {"jsonrpc": "2.0", "id": id_, "result": result},
+        **more,
+    }
 
 
 def taken(exchange: str) -> Output:
@@ -168,14 +182,25 @@ def taken(exchange: str) -> Output:
 
 
 def error(
-    exchange: str, code: int, http: int | None = None, *, id: Any = None, text: Any = TEXT, data: Any = None  # noqa: A002
+    exchange: str,
+    code: int,
+    http: int | None = None,
+    *,
+    id: Any = None,  # noqa: A002 - the wire's own word
+    text: Any = TEXT,
+    data: Any = None,
 ) -> Output:
     """Return an error; its ``data`` is looked at where it is said, ``...``: there is none."""
     id_ = int(exchange) if id is None else id
     members = {"code": code, "message": text, **({} if data is None or data is ... else {"data": data})}
     told = has(("data",), **members) if data is ... else has((), **members)
     status = {} if http is None else {"http_status": http}
-    return {"type": "reply", "exchange": exchange, "message": {"jsonrpc": "2.0", "id": id_, "error": told}, **status}
+    return {
+        "type": "reply",
+        "exchange": exchange,
+        "message": {"jsonrpc": "2.0", "id": id_, "error": told},
+        **status,
+    }
 
 
 def unknown(exchange: str, **more: Any) -> Output:
@@ -242,7 +267,11 @@ def refused(of: str = "1") -> Output:
 
 def sends(exchange: str, method: str, params: Any) -> Output:
     """Return a notification on a stream."""
-    return {"type": "send", "exchange": exchange, "message": {"jsonrpc": "2.0", "method": method, "params": params}}
+    return {
+        "type": "send",
+        "exchange": exchange,
+        "message": {"jsonrpc": "2.0", "method": method, "params": params},
+    }
 
 
 def on_stream(id_: Any) -> dict[str, Any]:
@@ -252,12 +281,24 @@ def on_stream(id_: Any) -> dict[str, Any]:
 
 def acknowledges(exchange: str, *tasks: Any, tools: bool = False, id: Any = None) -> Output:  # noqa: A002
     """Return the first message of a stream."""
-    agreed = {**({"taskIds": {"$unordered": list(tasks)}} if tasks else {}), **({"toolsListChanged": True} if tools else {})}
+    agreed = {
+        **({"taskIds": {"$unordered": list(tasks)}} if tasks else {}),
+        **({"toolsListChanged": True} if tools else {}),
+    }
     meta = on_stream(int(exchange) if id is None else id)
-    return sends(exchange, "notifications/subscriptions/acknowledged", has((), notifications=agreed, _meta=meta))
+    return sends(
+        exchange, "notifications/subscriptions/acknowledged", has((), notifications=agreed, _meta=meta)
+    )
 
 
-def tells(exchange: str, status: str = "working", task: Any = "$task", *, id: Any = None, **members: Any) -> Output:  # noqa: A002
+def tells(
+    exchange: str,
+    status: str = "working",
+    task: Any = "$task",
+    *,
+    id: Any = None,  # noqa: A002 - the wire's own word
+    **members: Any,
+) -> Output:
     """Return a task's view on a stream."""
     meta = on_stream(int(exchange) if id is None else id)
     return sends(exchange, "notifications/tasks", view(status, task, _meta=meta, **members))
@@ -268,10 +309,12 @@ def final(**members: Any) -> dict[str, Any]:
     return has((), resultType="complete", **(members or DONE))
 
 
-# -- what often comes first ------------------------------------------------------------------------------------------
+# -- what often comes first ------------------------------------------------------------------------------
 
 
-def made(exchange: str = "1", task: str = "$task", at: int | None = None, becomes: Any = None, **facts: Any) -> list[Step]:
+def made(
+    exchange: str = "1", task: str = "$task", at: int | None = None, becomes: Any = None, **facts: Any
+) -> list[Step]:
     """Return the steps in which a call becomes a task."""
     return [
         step(call(exchange, **facts), starts(exchange, facts.get("tool", "render")), at=at),

@@ -1,14 +1,14 @@
-"""Conversations from traces: stories in plain text, of ``tests/traces`` and of the folder ``stories`` beside this.
+"""Conversations from the traces of ``tests/traces``: stories in plain text.
 
-Their language is that of ``mcp_tasks_proto.testing.traces``. A line of a story is taken apart here, and put into
-the words of the vectors; no engine is asked. A told time that is no time of the story, and every text of an
+Their language is that of ``mcp_tasks_proto.testing.traces``. Each line is taken apart here, and put into the
+words of the vectors; no engine is asked. A told time that is no time of the story, and every text of an
 error, is another implementation's own affair: a placeholder stands for it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,16 @@ from attrs import define, field
 
 from docs.vector_sources.making import Vector, conversation
 from docs.vector_sources.origins import ORIGINS
-from docs.vector_sources.speaking import ANY, CAPABILITIES, EXTENSION, PAYLOADS, SERVER_INFO, SUBSCRIPTION, TEXT, has
+from docs.vector_sources.speaking import (
+    ANY,
+    CAPABILITIES,
+    EXTENSION,
+    PAYLOADS,
+    SERVER_INFO,
+    SUBSCRIPTION,
+    TEXT,
+    has,
+)
 from mcp_tasks_proto.inputs import (
     DEFAULT,
     KEEP,
@@ -44,7 +53,7 @@ from mcp_tasks_proto.testing.traces.words import ACCEPT, LINE, Json, Pair, Words
 __all__ = ["LEFT_OUT", "TRACES", "vectors"]
 
 ROOT: Final = Path(__file__).parents[2]
-TRACES: Final = [*sorted((ROOT / "tests/traces").glob("*.txt")), *sorted((Path(__file__).parent / "stories").glob("*.txt"))]
+TRACES: Final = sorted((ROOT / "tests/traces").glob("*.txt"))
 
 LEFT_OUT: Final[Mapping[str, str]] = {
     "shows store": "its store answers step by step, in an order that is the engine's own",
@@ -63,24 +72,18 @@ LEFT_OUT: Final[Mapping[str, str]] = {
 TOLD: Final = re.compile(r"\s+> (?P<told>.*)")
 PROSE: Final = re.compile(r"((?:[A-Z]+\.\d+(?:, |\. ))+)")
 HANDLE: Final = re.compile(r"H\d+")
-USUAL: Final = {"server": (3_600_000, 1000), "proxy": (60_000, 1000)}
+USUAL: Final[dict[str, Any]] = {"server": (3_600_000, 1000), "proxy": (60_000, 1000)}
 """Lifetime and poll hint, where a story does not say them."""
 
 
-def vectors(section: str) -> Callable[[], list[Vector]]:
-    """Return a function that gives the vectors of stories whose first rule is of one of these sections."""
-
-    def of_section() -> list[Vector]:
-        found = []
-        for path in TRACES:
-            text = path.read_text(encoding="utf-8")
-            if not any(words in text for words in LEFT_OUT):
-                story = _Story(text)
-                if story.rules[0].partition(".")[0] in section.split():
-                    found.append(story.vector(path.stem))
-        return found
-
-    return of_section
+def vectors() -> list[Vector]:
+    """Return the conversation of each trace that can be one."""
+    found = []
+    for path in TRACES:
+        text = path.read_text(encoding="utf-8")
+        if not any(words in text for words in LEFT_OUT):
+            found.append(_Story(text).vector(path.stem))
+    return found
 
 
 def _at_most(words: Words) -> Any:
@@ -220,11 +223,20 @@ class _Story:
             case ShutdownStarted():
                 return {"type": "host", "does": "shut_down"}
             case TtlChanged(task_id=id_, ttl_ms=ttl_ms):
-                return {"type": "host", "does": "set_ttl", "of": self._made_by[task_name(id_)], "ttl_ms": ttl_ms}
+                return {
+                    "type": "host",
+                    "does": "set_ttl",
+                    "of": self._made_by[task_name(id_)],
+                    "ttl_ms": ttl_ms,
+                }
         return {"type": "worker", "of": self._made_by[task_name(fact.task_id)], **_work(fact)}
 
     def _received(self, fact: MessageReceived) -> dict[str, Any]:
-        told: dict[str, Any] = {"type": "receive", "exchange": str(fact.exchange), "message": self._known_in(fact.message)}
+        told: dict[str, Any] = {
+            "type": "receive",
+            "exchange": str(fact.exchange),
+            "message": self._known_in(fact.message),
+        }
         if fact.principal is not None:
             told["principal"] = fact.principal
         if fact.connection is not None:
@@ -259,7 +271,12 @@ class _Story:
                 method = "notifications/subscriptions/acknowledged"
                 return {**said, "does": "notify", "method": method, "params": params}
             case "pushes":
-                return {**said, "does": "notify", "method": "notifications/tasks", "params": _upstream_view(words)}
+                return {
+                    **said,
+                    "does": "notify",
+                    "method": "notifications/tasks",
+                    "params": _upstream_view(words),
+                }
             case "breaks":
                 return {**said, "does": "break", "sent": True}
             case "bounces":
@@ -353,7 +370,9 @@ class _Story:
             state = f"$state_{exchange}"
             self._facts.states[exchange] = state
             requests = {"$has": _requests(words)}
-            return self._result(id_, has((), resultType="input_required", inputRequests=requests, requestState=state))
+            return self._result(
+                id_, has((), resultType="input_required", inputRequests=requests, requestState=state)
+            )
         if words.follows("complete"):
             content = result_in(words) if words else {}
             return self._result(id_, has((), resultType="complete", **content))
@@ -382,7 +401,11 @@ class _Story:
         ttl_ms, hint = USUAL["proxy" if self._proxy else "server"]
         if not self._proxy:
             ttl_ms, hint = self._setup["limits"]["ttl_ms"], self._setup["limits"]["poll_interval_ms"]
-        view: dict[str, Any] = {"taskId": self._placeholder(name), **members, "status": words.word("the status")}
+        view: dict[str, Any] = {
+            "taskId": self._placeholder(name),
+            **members,
+            "status": words.word("the status"),
+        }
         view["ttlMs"] = ttl_ms
         words.follows("made")
         made = self._time(words, name)
@@ -419,7 +442,9 @@ class _Story:
         for holder in (view["$has"], view["$has"].get("error", {}).get("$has", {})):
             for name in ("statusMessage", "message"):
                 if isinstance(holder.get(name), str) and HANDLE.search(holder[name]):
-                    holder[name] = {"$pattern": HANDLE.sub(r"\\S+", re.escape(holder[name]).replace("\\ ", " "))}
+                    holder[name] = {
+                        "$pattern": HANDLE.sub(r"\\S+", re.escape(holder[name]).replace("\\ ", " "))
+                    }
         return view
 
     def _time(self, words: Words, name: str) -> Any:
@@ -430,7 +455,9 @@ class _Story:
         code = words.integer("the code")
         if words.follows("needs"):
             words.follows("tasks")
-            return has((), code=code, message=TEXT, data={"requiredCapabilities": {"extensions": {EXTENSION: {}}}})
+            return has(
+                (), code=code, message=TEXT, data={"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+            )
         text = _at_most(words)
         data = words.json()
         told: dict[str, Any] = {"code": code, "message": TEXT if code in _OWN_CODES else text}
@@ -444,11 +471,18 @@ class _Story:
         if words.follows("work"):
             return {"type": "start_work", "of": self._made_by[words.word("the task")]}
         words.follows("tool")
-        exchange, tool, arguments = words.word("the exchange"), words.word("the tool"), words.any_word("arguments")
-        told = {"type": "start_tool", "exchange": exchange, "tool": tool}
-        told["may_become_task"] = line.endswith(", may become a task")
-        arguments = arguments.value if isinstance(arguments, Json) else {}
-        return {**told, "arguments": arguments}
+        exchange, tool, arguments = (
+            words.word("the exchange"),
+            words.word("the tool"),
+            words.any_word("arguments"),
+        )
+        return {
+            "type": "start_tool",
+            "exchange": exchange,
+            "tool": tool,
+            "may_become_task": line.endswith(", may become a task"),
+            "arguments": arguments.value if isinstance(arguments, Json) else {},
+        }
 
     def _deliver(self, words: Words) -> dict[str, Any]:
         of, answers = self._made_by[words.word("the task")], []

@@ -1,7 +1,7 @@
-"""What every runner of the vectors has to do, in Python without a library: README.md beside it explains the format.
+"""What every runner of the vectors has to do, in Python without a library; README.md explains the format.
 
-``load`` gives the vectors, ``problem_of`` says of one what is wrong. What is tested comes in as a *subject*: a
-function for each name of a pure function, and for each role something that takes the steps of a conversation.
+``load`` gives the vectors, ``problem_of`` says of one what is wrong. What is tested comes in as a function
+for each name of a pure function, and for each role as something that takes the steps of a conversation.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
 }
 
 
-MATCHERS: Final = ("$any", "$has", "$time", "$pattern", "$other_than", "$unordered")
+MATCHERS: Final = ("$any", "$has", "$time", "$pattern", "$without", "$other_than", "$unordered")
 
 
 class Subject(Protocol):
@@ -127,7 +127,9 @@ def _unmatched(
             exact = wanted == "boolean" or not isinstance(actual, bool) or wanted == "value"
             fits = exact and isinstance(actual, KINDS[wanted])
         case "$has":
-            unwanted = [name for name in expected.get("$lacks", []) if isinstance(actual, dict) and name in actual]
+            unwanted = [
+                name for name in expected.get("$lacks", []) if isinstance(actual, dict) and name in actual
+            ]
             if unwanted:
                 return f"{where}: has {unwanted}"
             return _members(wanted, actual, bound, where, closed=False)
@@ -135,10 +137,14 @@ def _unmatched(
             fits = isinstance(actual, str) and _unix_ms(actual) == START_MS + wanted
         case "$pattern":
             fits = isinstance(actual, str) and re.fullmatch(wanted, actual) is not None
+        case "$without":
+            fits = isinstance(actual, str) and wanted not in actual
         case "$other_than":
             fits = not _is(bound[wanted], actual)
         case _:
-            fits = isinstance(actual, list) and sorted(map(repr, filled(wanted, bound))) == sorted(map(repr, actual))
+            fits = isinstance(actual, list) and sorted(map(repr, filled(wanted, bound))) == sorted(
+                map(repr, actual)
+            )
     return None if fits else f"{where}: {actual!r} is not {matcher} {wanted!r}"
 
 

@@ -32,7 +32,7 @@ __all__ = ["FUNCTIONS", "tool_of"]
 Given = dict[str, Any]
 
 
-# -- messages ------------------------------------------------------------------------------------------------
+# -- messages --------------------------------------------------------------------------------------------
 
 
 def _read_message(given: Given) -> Given:
@@ -67,7 +67,7 @@ def _write_line(given: Given) -> Given:
     return {"text": frame(encode(given["message"])).decode()}
 
 
-# -- negotiation ----------------------------------------------------------------------------------------------
+# -- negotiation -----------------------------------------------------------------------------------------
 
 _CHECKS: Final = {
     Reason.ERA: "era",
@@ -119,7 +119,7 @@ def _negotiate(given: Given) -> Given:
     }
 
 
-# -- the life of a task ------------------------------------------------------------------------------------------
+# -- the life of a task ----------------------------------------------------------------------------------
 
 
 def _transition(given: Given) -> Given:
@@ -178,7 +178,7 @@ def _readable(given: Given) -> Given:
     return {"readable": not record.expired(given["now_ms"])}
 
 
-# -- input requests ---------------------------------------------------------------------------------------------
+# -- input requests --------------------------------------------------------------------------------------
 
 
 def _check_response(given: Given) -> Given:

@@ -85,7 +85,7 @@ def _to_send(given: Given) -> Given:
 def _endpoint(given: Given) -> Given:
     endpoint = dict(given.get("endpoint", {}))
     limits = Limits(**{name: endpoint.pop(name) for name in ("message_bytes",) if name in endpoint})
-    chosen = {
+    chosen: Given = {
         name: value if isinstance(value, str) or value is None else frozenset(value)
         for name, value in endpoint.items()
     }

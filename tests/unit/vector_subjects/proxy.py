@@ -8,6 +8,7 @@ from typing import Any, Final
 from attrs import define, evolve, field
 
 from mcp_tasks_proto.effects import Reply, Send, StopCall
+from mcp_tasks_proto.errors import ErrorObject
 from mcp_tasks_proto.inputs import (
     ExchangeClosed,
     MessageReceived,
@@ -42,7 +43,6 @@ from mcp_tasks_proto.request_state import HmacSealer
 from mcp_tasks_proto.testing import ProxyStore
 from mcp_tasks_proto.vocabulary import CACHEABLE_METHODS, MODERN_VERSION, TASKS_EXTENSION
 from mcp_tasks_proto.wire.jsonrpc import error_message, notification_message, result_message
-from mcp_tasks_proto.errors import ErrorObject
 from tests.unit.vector_subjects.http import head_of
 
 __all__ = ["ProxySubject"]
@@ -89,7 +89,7 @@ class ProxySubject:
         self._start()
 
     def _start(self) -> None:
-        self._engine = ProxyEngine(settings=self._settings)
+        self._engine = ProxyEngine(settings=self._settings, node="A")
         self._held.clear()
         self._tell(TimePassed())
 

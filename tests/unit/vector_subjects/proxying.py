@@ -118,7 +118,7 @@ def _answers(given: Given) -> Given:
     return {"accepted": True} if error is None else {"code": int(error.code), "data": error.data}
 
 
-# -- the ledger ----------------------------------------------------------------------------------------------
+# -- the ledger ------------------------------------------------------------------------------------------
 
 
 def _entry(given: Given) -> TaskEntry:

@@ -153,7 +153,9 @@ class ServerSubject:
 
     def _wait(self, until: int) -> list[Output]:
         outputs: list[Output] = []
-        while due := [one for one in self._nodes.values() if one.deadline is not None and one.deadline <= until]:
+        while due := [
+            one for one in self._nodes.values() if one.deadline is not None and one.deadline <= until
+        ]:
             node = min(due, key=lambda one: one.deadline or 0)
             self._now = max(self._now, node.deadline or 0)
             outputs += self._tell(node, TimePassed())
@@ -197,7 +199,9 @@ class ServerSubject:
                 return StreamReady(given["exchange"])
             case "open_stream":
                 head = head_of(given["headers"])
-                return StreamRequested(exchange=given["exchange"], http=head, principal=given.get("principal"))
+                return StreamRequested(
+                    exchange=given["exchange"], http=head, principal=given.get("principal")
+                )
             case "end_session":
                 head = head_of(given["headers"])
                 return SessionEnded(exchange=given["exchange"], http=head, principal=given.get("principal"))
