@@ -20,6 +20,7 @@ from docs.vector_sources import (
     neg,
     proxy_calls,
     prx,
+    receiving,
     req,
     server_bounds,
     server_input,
@@ -77,6 +78,7 @@ SOURCES: Final[tuple[Callable[[], list[Vector]], ...]] = (
     server_bounds.security,
     req.vectors,
     leg.vectors,
+    receiving.vectors,
     proxy_calls.vectors,
     stories.vectors,
 )

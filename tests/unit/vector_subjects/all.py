@@ -8,6 +8,7 @@ from typing import Any, Final
 from docs.vectors.runner import Subject
 from tests.unit.vector_subjects import core, http, proxying
 from tests.unit.vector_subjects.proxy import ProxySubject
+from tests.unit.vector_subjects.receiver import ReceiverSubject
 from tests.unit.vector_subjects.requester import RequesterSubject
 from tests.unit.vector_subjects.server import ServerSubject
 
@@ -22,4 +23,5 @@ ROLES: Final[Mapping[str, Callable[[Mapping[str, Any]], Subject]]] = {
     "server": ServerSubject,
     "proxy": ProxySubject,
     "requester": RequesterSubject,
+    "receiver": ReceiverSubject,
 }
