@@ -335,6 +335,17 @@ WRITTEN: Final = [
 ]
 
 
+RESPONSES: Final = [
+    ("json", "one message", {"stream": False}, {"headers": {"$has": {"content-type": "application/json"}}}),
+    (
+        "stream",
+        "events, passed on at once",
+        {"stream": True},
+        {"headers": {"$has": {"content-type": "text/event-stream", "x-accel-buffering": "no"}}},
+    ),
+]
+
+
 def vectors() -> list[Vector]:
     """Return all of them."""
     check = "check_endpoint"
@@ -346,6 +357,7 @@ def vectors() -> list[Vector]:
         *table(check, "HTTP.1", SENDING, _of("accept", ACCEPTS)),
         *table(check, "HTTP.1 WIRE.2", decided("HTTP.1"), _of("length", LENGTHS)),
         *table("error_status", "HTTP.5", CODES, STATUSES),
+        *table("response_headers", "HTTP.4", RECEIVING, RESPONSES),
         *table("read_events", "HTTP.4", RECEIVING, EVENTS),
         *table("write_event", "HTTP.4", RECEIVING, WRITTEN[:-1]),
         *table(

@@ -98,10 +98,8 @@ def filled(value: Any, bound: Mapping[str, Any]) -> Any:
 def difference(expected: Any, actual: Any, bound: dict[str, Any], where: str = "it") -> str | None:
     """Say how a value differs from what is expected, and bind the placeholders that are met first here."""
     if isinstance(expected, str) and expected.startswith("$") and not expected.startswith("$$"):
-        if expected in bound or type(actual) not in (str, int):
-            same = _is(bound.get(expected), actual)
-            return None if same else f"{where}: {actual!r} is not {expected}, {bound.get(expected)!r}"
-        bound[expected] = actual
+        if type(actual) not in (str, int) or not _is(bound.setdefault(expected, actual), actual):
+            return f"{where}: {actual!r} is not {expected}, {bound.get(expected, 'which is not bound')!r}"
         return None
     if isinstance(expected, dict):
         matcher = next((name for name in MATCHERS if name in expected), None)

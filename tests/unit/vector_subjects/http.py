@@ -9,6 +9,8 @@ from mcp_tasks_proto.inputs import HttpHead
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.vocabulary import PROTOCOL_VERSION
 from mcp_tasks_proto.wire.http import (
+    JSON_HEADERS,
+    STREAM_HEADERS,
     EndpointPolicy,
     HeaderParameter,
     Refusal,
@@ -113,6 +115,10 @@ def _read_events(given: Given) -> Given:
     return {"events": events, "cut_off": cut_off}
 
 
+def _response_headers(given: Given) -> Given:
+    return {"headers": dict(STREAM_HEADERS if given["stream"] else JSON_HEADERS)}
+
+
 def _write_event(given: Given) -> Given:
     return {"text": encode_event(given["data"].encode(), given.get("event_id")).decode()}
 
@@ -127,5 +133,6 @@ FUNCTIONS = {
     "check_endpoint": _endpoint,
     "error_status": _status,
     "read_events": _read_events,
+    "response_headers": _response_headers,
     "write_event": _write_event,
 }
