@@ -118,7 +118,14 @@ def opened(capabilities: Any = None, **facts: Any) -> list[Step]:
 def task(status: str = "working", id_: Any = "$task", **members: Any) -> dict[str, Any]:
     """Return a task as this version shows it: flat, and without what came of it."""
     lacks = ("ttlMs", "pollIntervalMs", "result", "error", "inputRequests", "resultType")
-    shown = {"taskId": id_, "status": status, "createdAt": TEXT, "lastUpdatedAt": TEXT, "ttl": ANY, **members}
+    shown = {
+        "taskId": id_,
+        "status": status,
+        "createdAt": TEXT,
+        "lastUpdatedAt": TEXT,
+        "ttl": {"$any": "integer or null"},
+        **members,
+    }
     return has(lacks, **shown)
 
 

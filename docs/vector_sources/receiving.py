@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from docs.vector_sources.making import Vector, conversation, legacy_spec
 from docs.vector_sources.origins import ORIGINS
-from docs.vector_sources.speaking import ACCEPT, ANY, DECLINE, TEXT, Given, Output, Step, form, has, step
+from docs.vector_sources.speaking import ACCEPT, DECLINE, TEXT, Given, Output, Step, form, has, step
 
 RELATED: Final = "io.modelcontextprotocol/related-task"
 NOBODYS: Final = "nobodys-0123456789abcdefghijk"
@@ -83,7 +83,7 @@ def withdraws() -> Output:
 def task(status: str = "working", **members: Any) -> dict[str, Any]:
     """Return a task as this version shows it."""
     lacks = ("result", "ttlMs", "pollIntervalMs")
-    shown = {"createdAt": TEXT, "lastUpdatedAt": TEXT, "ttl": ANY, **members}
+    shown = {"createdAt": TEXT, "lastUpdatedAt": TEXT, "ttl": {"$any": "integer or null"}, **members}
     return has(lacks, taskId="$task", status=status, **shown)
 
 

@@ -214,7 +214,7 @@ PAYLOADS: Final = ("result", "error", "inputRequests", "requestState")
 def view(status: str = "working", task: Any = "$task", **members: Any) -> dict[str, Any]:
     """Return a task as it is seen: with these members, and without those of another status."""
     lacks = tuple(name for name in PAYLOADS if name not in members)
-    return has(lacks, **{"taskId": task, "status": status, "ttlMs": ANY, **members})
+    return has(lacks, **{"taskId": task, "status": status, "ttlMs": {"$any": "integer or null"}, **members})
 
 
 def seen(exchange: str, status: str = "working", task: Any = "$task", **members: Any) -> Output:

@@ -23,6 +23,7 @@ KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
     "boolean": bool,
     "object": dict,
     "array": list,
+    "integer or null": (int, type(None)),
     "value": object,
 }
 

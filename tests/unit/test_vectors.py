@@ -233,6 +233,10 @@ MATCHES: Final[list[tuple[Any, Any, bool]]] = [
     ({"$any": "string"}, 1, False),
     ({"$any": "integer"}, 0, True),
     ({"$any": "integer"}, True, False),
+    ({"$any": "integer or null"}, None, True),
+    ({"$any": "integer or null"}, 1, True),
+    ({"$any": "integer or null"}, "1", False),
+    ({"$any": "integer or null"}, True, False),
     ({"$any": "boolean"}, False, True),
     ({"$any": "boolean"}, 0, False),
     ({"$any": "value"}, None, True),
@@ -268,6 +272,12 @@ def test_every_matcher_is_explained() -> None:
     known = {"$has", "$lacks", "$any", "$time", "$pattern", "$without", "$unordered", "$other_than"}
     assert used - {"$defs", "$ref"} == known
     assert [name for name in known if not re.search(rf"[`\"]{re.escape(name)}[`\"]", readme)] == []
+
+
+def test_every_link_of_the_readme_leads_somewhere() -> None:
+    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
+    for link in re.findall(r"\]\((?!https?:)([^)#]+)", readme):
+        assert (FOLDER / link).exists(), link
 
 
 def test_the_example_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
