@@ -131,7 +131,7 @@ def inputs() -> list[Vector]:
                 update("5", {"a": ACCEPT, "c": DECLINE}), delivers(("a", ACCEPT), ("c", DECLINE)), acked("5")
             ),
             step(get("6"), seen("6")),
-            rules="INP.3 INP.1",
+            rules="INP.3 INP.1 UPD.5",
             source=UPDATES,
         ),
         server(

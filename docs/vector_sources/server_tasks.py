@@ -640,6 +640,17 @@ def cancellations() -> list[Vector]:
             **grace,
         ),
         server(
+            "grace-is-not-renewed",
+            "asking again for what was asked for gives no more time",
+            made(),
+            step(cancel("2"), stops(reason="requested"), acked("2"), at=100),
+            step(cancel("3"), acked("3"), at=400),
+            step(get("4"), seen("4", "cancelled", lastUpdatedAt={"$time": 600}), at=600),
+            rules="CAN.6",
+            source=decided("CAN.6"),
+            **grace,
+        ),
+        server(
             "after-the-end",
             "trap 5: a task that has ended stays as it was",
             made(),

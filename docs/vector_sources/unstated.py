@@ -8,6 +8,7 @@ from typing import Final
 __all__ = ["UNSTATED"]
 
 UNSTATED: Final[Mapping[str, str]] = {
+    "LIFE.2": "work whose node is gone, and is run again elsewhere: processes are the host's affair",
     "LIFE.6": "that an id is random: one id shows its length and its characters, never how it was drawn",
     "CAN.6": "that work is stopped where it runs: what a tool does with being told is the tool's affair",
     "SUB.4": "keep-alive comments: when they are due is a matter of sockets and their timers",

@@ -16,11 +16,12 @@ from docs.rules import SECTIONS
 from docs.vector_sources.stories import LEFT_OUT, TRACES
 from docs.vector_sources.unstated import UNSTATED
 from docs.vectors.runner import difference, load, problem_of
-from mcp_tasks_proto import ServerEngine
+from mcp_tasks_proto import Limits, ServerEngine
 from mcp_tasks_proto.legacy.requester import DualEraRequester
 from mcp_tasks_proto.legacy.server import DualEraServer
-from mcp_tasks_proto.proxy import ProxyEngine
-from mcp_tasks_proto.requester import RequesterEngine
+from mcp_tasks_proto.proxy import ProxyEngine, ProxyLimits
+from mcp_tasks_proto.requester import RequesterEngine, RequesterLimits
+from tests.model.test_planted_faults import FAULTS, Fault
 from tests.unit.vector_subjects.all import FUNCTIONS, ROLES
 
 SAFE: Final = 2**53
@@ -33,6 +34,12 @@ BY_FILE: Final[Mapping[str, list[dict[str, Any]]]] = {
 
 
 ALL: Final = [vector for of_file in BY_FILE.values() for vector in of_file]
+
+
+STATED_FAULTS: Final = [
+    one for one in FAULTS if "taken over" not in one.what and "two workers" not in one.what
+]
+"""Those of what vectors state; that work is taken over by another node, none does."""
 
 
 # -- the files -------------------------------------------------------------------------------------------
@@ -188,6 +195,23 @@ def test_a_wrong_expectation_is_found(name: str) -> None:
     assert unnoticed == []
 
 
+@pytest.mark.parametrize("fault", STATED_FAULTS, ids=lambda fault: f"{fault.rule}: {fault.what}")
+def test_a_fault_in_the_engine_is_found_by_a_vector_of_its_rule(
+    fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fault.where, fault.name, fault.plant(getattr(fault.where, fault.name)))
+    of_rule = [one for one in ALL if one.get("role") == "server" and fault.rule in one["rules"]]
+    assert any(_has_a_problem(one) for one in of_rule)
+
+
+def _has_a_problem(vector: Mapping[str, Any]) -> bool:
+    """Whether the engine is not as a vector says; broken, it may also end in an exception."""
+    try:
+        return problem_of(vector, FUNCTIONS, ROLES) is not None
+    except Exception:
+        return True
+
+
 def test_an_output_that_is_missing_or_too_many_is_found() -> None:
     conversations = [one for one in ALL if one["kind"] == "conversation"]
     for vector in conversations[::7]:
@@ -272,6 +296,18 @@ def test_every_matcher_is_explained() -> None:
     known = {"$has", "$lacks", "$any", "$time", "$pattern", "$without", "$unordered", "$other_than"}
     assert used - {"$defs", "$ref"} == known
     assert [name for name in known if not re.search(rf"[`\"]{re.escape(name)}[`\"]", readme)] == []
+
+
+def test_the_limits_of_the_readme_are_those_of_the_engines() -> None:
+    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| `(server|requester|proxy)`(?:, `receiver`)? \| (`\w+` \d+.*) \|$", readme, re.MULTILINE
+    )
+    usual = {"server": Limits(), "requester": RequesterLimits(), "proxy": ProxyLimits()}
+    assert {role for role, _ in rows} == set(usual)
+    for role, said in rows:
+        for name, value in re.findall(r"`(\w+)` (\d+)", said):
+            assert getattr(usual[role], name) == int(value), name
 
 
 def test_every_link_of_the_readme_leads_somewhere() -> None:
