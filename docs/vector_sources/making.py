@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 __all__ = ["Vector", "conversation", "decided", "function", "legacy_spec", "spec", "table", "tasks_spec"]
@@ -73,7 +73,8 @@ def conversation(
     source: str,
     setup: Mapping[str, Any],
 ) -> Vector:
-    """Return a vector for an engine of this role."""
+    """Return a vector for an engine of this role. What came on a shared channel has no HTTP status."""
+    on_channels = {step["given"]["exchange"] for step in steps if "channel" in step["given"]}
     return {
         "id": id_,
         "rules": rules.split(),
@@ -82,5 +83,13 @@ def conversation(
         "kind": "conversation",
         "role": role,
         "setup": dict(setup),
-        "steps": [dict(step) for step in steps],
+        "steps": [
+            {**step, "expect": [_without_status(one, on_channels) for one in step["expect"]]}
+            for step in steps
+        ],
     }
+
+
+def _without_status(output: Mapping[str, Any], exchanges: Collection[str]) -> dict[str, Any]:
+    unsaid = "http_status" if output.get("exchange") in exchanges else None
+    return {name: value for name, value in output.items() if name != unsaid}

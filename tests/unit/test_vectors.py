@@ -101,6 +101,26 @@ def test_the_schema_refuses_what_is_no_vector(spoil: Any) -> None:
     assert not Draft202012Validator(schema).is_valid(document)
 
 
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda vector: vector.update(function="encode"),
+        lambda vector: vector["given"].update(value=7),
+        lambda vector: vector["given"].pop("value"),
+        lambda vector: vector["given"].update(more=""),
+        lambda vector: vector["expect"].update(malformed=True),
+        lambda vector: vector.update(steps=[]),
+    ],
+)
+def test_the_schema_knows_each_function(spoil: Any) -> None:
+    schema = json.loads((FOLDER / "schema.json").read_text(encoding="utf-8"))
+    vector = deepcopy(next(one for one in ALL if one.get("function") == "encode_header_value"))
+    document = {"format": "mcp-tasks-vectors/1", "title": "One", "vectors": [vector]}
+    assert Draft202012Validator(schema).is_valid(document)
+    spoil(vector)
+    assert not Draft202012Validator(schema).is_valid(document)
+
+
 def test_ids_are_unique_and_begin_with_their_first_rule() -> None:
     ids = [one["id"] for one in ALL]
     assert len(set(ids)) == len(ids)
