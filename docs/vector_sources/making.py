@@ -83,11 +83,12 @@ def conversation(
         "kind": "conversation",
         "role": role,
         "setup": dict(setup),
-        "steps": [
-            {**step, "expect": [_without_status(one, on_channels) for one in step["expect"]]}
-            for step in steps
-        ],
+        "steps": [_on_these(step, on_channels) for step in steps],
     }
+
+
+def _on_these(step: Mapping[str, Any], channels: Collection[str]) -> dict[str, Any]:
+    return {**step, "expect": [_without_status(output, channels) for output in step["expect"]]}
 
 
 def _without_status(output: Mapping[str, Any], exchanges: Collection[str]) -> dict[str, Any]:

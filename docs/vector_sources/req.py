@@ -873,6 +873,110 @@ def ends() -> list[Vector]:
     ]
 
 
+def news() -> list[Vector]:
+    """Return what SUB and HTTP.3 ask of a requester."""
+    opened = [
+        *made(),
+        step(waits(), sends("listen", "subscriptions/listen", notifications={"taskIds": [TASK]}), at=20),
+    ]
+    agreed = step(
+        notified("listen", "notifications/subscriptions/acknowledged", {"notifications": {"taskIds": [TASK]}})
+    )
+    listening: dict[str, Any] = {"listen": True, "limits": {"listen_delay_ms": 20}}
+    good = {"name": "good", "inputSchema": {"type": "object"}}
+    bad = {
+        "name": "bad",
+        "inputSchema": {"type": "object", "properties": {"a": {"type": "number", "x-mcp-header": "A"}}},
+    }
+    listed = {"type": "want_request", "call": "a", "method": "tools/list", "params": {}}
+    return [
+        requester(
+            "listening-refused",
+            "a server that does not know listen streams: its tasks are polled",
+            opened,
+            step(fails("listen", -32601)),
+            step(waits(), polls("get1"), at=HINT),
+            step(result("get1", done(at=1)), completes()),
+            rules="SUB.1 REQ.2",
+            **listening,
+        ),
+        requester(
+            "listening-left-out",
+            "a task that is not agreed to is polled",
+            opened,
+            step(
+                notified("listen", "notifications/subscriptions/acknowledged", {"notifications": {}}),
+                {"type": "stop_request", "request": "$listen"},
+            ),
+            step(waits(), polls("get1"), at=HINT),
+            rules="SUB.1 REQ.2",
+            **listening,
+        ),
+        requester(
+            "before-the-acknowledgement",
+            "nothing on a stream counts before the acknowledgement",
+            opened,
+            step(notified("listen", "notifications/tasks", task("completed", at=1, result=DONE))),
+            agreed,
+            step(
+                notified("listen", "notifications/tasks", task("completed", at=1, result=DONE)),
+                completes(),
+                {"type": "stop_request", "request": "$listen"},
+            ),
+            rules="SUB.1",
+            **listening,
+        ),
+        requester(
+            "asked-by-notification",
+            "a question may come by notification, and is answered once",
+            opened,
+            agreed,
+            step(
+                notified(
+                    "listen",
+                    "notifications/tasks",
+                    task("input_required", at=1, inputRequests={"confirm": form()}),
+                ),
+                prompts("confirm"),
+            ),
+            step(answers("confirm"), updates("update", {"confirm": ACCEPT})),
+            step(result("update", {"resultType": "complete"})),
+            step(
+                notified(
+                    "listen",
+                    "notifications/tasks",
+                    task("input_required", at=1, inputRequests={"confirm": form()}),
+                )
+            ),
+            rules="REQ.4 SUB.2",
+            **listening,
+        ),
+        requester(
+            "other-notifications",
+            "what is no news of a task changes nothing",
+            opened,
+            agreed,
+            step(notified("listen", "notifications/message", {"level": "error", "data": "x"})),
+            step(notified("listen", "notifications/tasks", {"taskId": 7})),
+            step(notified("listen", "notifications/tasks", {})),
+            rules="REQ.5 SUB.3",
+            **listening,
+        ),
+        requester(
+            "wrongly-annotated-tools",
+            "a tool whose annotation is invalid is left out of what is listed",
+            step(listed, sends("list", "tools/list")),
+            step(
+                result("list", {"resultType": "complete", "tools": [bad, good]}),
+                settles("completed", result=has((), tools=[good])),
+            ),
+            rules="HTTP.3",
+            source="docs/specification/2026-07-28/basic/transports/streamable-http.mdx#schema-extension",
+            mirror_arguments=True,
+        ),
+    ]
+
+
 def cancellations() -> list[Vector]:
     """Return those of REQ.7."""
     return [
@@ -957,4 +1061,4 @@ def cancellations() -> list[Vector]:
 
 def vectors() -> list[Vector]:
     """Return all of them."""
-    return [*results(), *schedule(), *questions(), *ends(), *cancellations()]
+    return [*results(), *schedule(), *questions(), *ends(), *news(), *cancellations()]
