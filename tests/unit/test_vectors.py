@@ -26,6 +26,7 @@ from tests.unit.vector_subjects.all import FUNCTIONS, ROLES
 
 SAFE: Final = 2**53
 """Up to here every JSON parser reads an integer as it is."""
+SCHEMA: Final = json.loads((FOLDER / "schema.json").read_text(encoding="utf-8"))
 TEXTS: Final = files()
 """Of each file, what is to be in it."""
 BY_FILE: Final[Mapping[str, list[dict[str, Any]]]] = {
@@ -65,12 +66,14 @@ def test_what_is_expected_is_no_result_of_a_run(monkeypatch: pytest.MonkeyPatch)
     assert files() == TEXTS
 
 
+def test_the_schema_is_one() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_the_files_fit_the_schema(name: str) -> None:
-    schema = json.loads((FOLDER / "schema.json").read_text(encoding="utf-8"))
-    Draft202012Validator.check_schema(schema)
     document = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-    Draft202012Validator(schema).validate(document)
+    Draft202012Validator(SCHEMA).validate(document)
 
 
 @pytest.mark.parametrize(
@@ -93,12 +96,11 @@ def test_the_files_fit_the_schema(name: str) -> None:
     ],
 )
 def test_the_schema_refuses_what_is_no_vector(spoil: Any) -> None:
-    schema = json.loads((FOLDER / "schema.json").read_text(encoding="utf-8"))
     vector = deepcopy(next(one for one in ALL if one.get("role") == "server"))
     document = {"format": "mcp-tasks-vectors/1", "title": "One", "vectors": [vector]}
-    assert Draft202012Validator(schema).is_valid(document)
+    assert Draft202012Validator(SCHEMA).is_valid(document)
     spoil(vector)
-    assert not Draft202012Validator(schema).is_valid(document)
+    assert not Draft202012Validator(SCHEMA).is_valid(document)
 
 
 @pytest.mark.parametrize(
@@ -113,12 +115,11 @@ def test_the_schema_refuses_what_is_no_vector(spoil: Any) -> None:
     ],
 )
 def test_the_schema_knows_each_function(spoil: Any) -> None:
-    schema = json.loads((FOLDER / "schema.json").read_text(encoding="utf-8"))
     vector = deepcopy(next(one for one in ALL if one.get("function") == "encode_header_value"))
     document = {"format": "mcp-tasks-vectors/1", "title": "One", "vectors": [vector]}
-    assert Draft202012Validator(schema).is_valid(document)
+    assert Draft202012Validator(SCHEMA).is_valid(document)
     spoil(vector)
-    assert not Draft202012Validator(schema).is_valid(document)
+    assert not Draft202012Validator(SCHEMA).is_valid(document)
 
 
 def test_ids_are_unique_and_begin_with_their_first_rule() -> None:
@@ -178,10 +179,9 @@ def test_every_function_and_role_is_explained_and_used() -> None:
     assert {one["role"] for one in ALL if one["kind"] == "conversation"} == set(ROLES)
     explained = set(re.findall(r"^\| `(\w+)`", readme, re.MULTILINE))
     assert explained >= {*FUNCTIONS, *ROLES}
-    schema = json.loads((FOLDER / "schema.json").read_text(encoding="utf-8"))
     for role in ROLES:
         for part in ("fact", "output"):
-            assert explained >= set(schema["$defs"][f"{role}_{part}"]["properties"]["type"]["enum"])
+            assert explained >= set(SCHEMA["$defs"][f"{role}_{part}"]["properties"]["type"]["enum"])
 
 
 # -- the engines -----------------------------------------------------------------------------------------
