@@ -40,6 +40,10 @@ from mcp_tasks_proto.timers import LAST_MS
 __all__ = ["DualEraUpstreams"]
 
 _FACTS: Final = frozenset({ResponseReceived, RequestFailed, NotificationReceived, ServerAsked, StreamOpened})
+_OWN: Final = frozenset({UpstreamSaid, UpstreamsClosing, TimePassed, SettingsChanged})
+"""Other facts that are not for the engine alone."""
+_TO_UPSTREAMS: Final = frozenset({SendUpstream, StopUpstream})
+"""Effects of the engine that are not for the host as they are."""
 
 
 @define(eq=False, kw_only=True)
@@ -106,8 +110,11 @@ class DualEraUpstreams:
     # -- inputs --------------------------------------------------------------------------------------------
 
     def _take(self, fact: Any) -> None:
-        if type(fact) in _FACTS:
+        kind = type(fact)
+        if kind in _FACTS:
             self._heard(fact)
+        elif kind not in _OWN:  # by far the most of what comes
+            self._run(fact)
         elif isinstance(fact, UpstreamSaid):
             way = self._ways.get((fact.upstream, fact.authorization))
             if way is not None:
@@ -125,8 +132,7 @@ class DualEraUpstreams:
             self._inbox.append(fact)  # after what these have led to
         else:
             self._run(fact)
-            if isinstance(fact, SettingsChanged):
-                self._change(fact.settings)
+            self._change(fact.settings)
 
     def _heard(self, fact: UpstreamFact) -> None:
         """Take in what comes of something that was sent. What was given up may still be answered."""
@@ -148,20 +154,21 @@ class DualEraUpstreams:
             self._carry_out(effect)
 
     def _carry_out(self, effect: ProxyEffect) -> None:
-        if isinstance(effect, SendUpstream):
+        if type(effect) not in _TO_UPSTREAMS:
+            self._out.append(effect)
+        elif isinstance(effect, SendUpstream):
             way = self._way(effect)
             self._asked[effect.request] = way
             if not way.passed_up(effect):
                 way.at(self._now)
                 way.send(effect)
                 self._touched(way)
-        elif isinstance(effect, StopUpstream):
+        else:
+            assert isinstance(effect, StopUpstream)  # the only other one of these
             way = self._asked.pop(effect.request)
             way.at(self._now)
             way.stop(effect.request)
             self._touched(way)
-        else:
-            self._out.append(effect)
 
     # -- ways ----------------------------------------------------------------------------------------------
 
