@@ -14,17 +14,13 @@ LONGEST_NAP_MS: Final = 86_400_000
 """A deadline may be further away than an alarm can be set: now and then it is looked at again."""
 
 
-STEP_MS: Final = 1_000
+STEP_NS: Final = 1_000_000_000
 """A system's clock that differs by more from what has passed was set; by less, it is being corrected."""
 
 
 def unix_ms() -> int:
     """Return the time as Unix milliseconds."""
     return time_ns() // 1_000_000
-
-
-def _passed_ms() -> int:
-    return monotonic_ns() // 1_000_000
 
 
 @define(eq=False)
@@ -35,21 +31,21 @@ class SteadyClock:
     come. When the system's clock goes ahead, for a machine has slept, say, this one does too.
     """
 
-    _unix_ms: Callable[[], int] = unix_ms
-    _passed_ms: Callable[[], int] = _passed_ms
-    _ahead_ms: int = field(init=False, default=0)
+    _unix_ns: Callable[[], int] = time_ns
+    _passed_ns: Callable[[], int] = monotonic_ns
+    _ahead_ns: int = field(init=False, default=0)
     """By how much it is ahead of the system's clock."""
-    _last_ms: int = field(init=False)
-    _last_passed_ms: int = field(init=False)
+    _last_ns: int = field(init=False)
+    _last_passed_ns: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._last_ms, self._last_passed_ms = self._unix_ms(), self._passed_ms()
+        self._last_ns, self._last_passed_ns = self._unix_ns(), self._passed_ns()
 
     def now_ms(self) -> int:
         """Return the time."""
-        system_ms, passed_ms = self._unix_ms(), self._passed_ms()
-        expected_ms = self._last_ms + passed_ms - self._last_passed_ms
-        if abs(system_ms + self._ahead_ms - expected_ms) > STEP_MS:
-            self._ahead_ms = max(0, expected_ms - system_ms)
-        self._last_ms, self._last_passed_ms = system_ms + self._ahead_ms, passed_ms
-        return self._last_ms
+        system_ns, passed_ns = self._unix_ns(), self._passed_ns()
+        expected_ns = self._last_ns + passed_ns - self._last_passed_ns
+        if abs(system_ns + self._ahead_ns - expected_ns) > STEP_NS:
+            self._ahead_ns = max(0, expected_ns - system_ns)
+        self._last_ns, self._last_passed_ns = system_ns + self._ahead_ns, passed_ns
+        return self._last_ns // 1_000_000

@@ -19,6 +19,7 @@ from mcp_tasks_adapters.http_exchange import HttpAddress
 from mcp_tasks_adapters.stdio_client import StdioTransport
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import RequesterSettings
+from mcp_tasks_proto.wire.jsonrpc import encode
 
 __all__ = ["Connector", "http_transports", "stdio_transports"]
 
@@ -108,6 +109,7 @@ def http_transports(
     ssl_context: ssl.SSLContext | None,
     limits: Limits,
     connection_limits: ConnectionLimits,
+    encode: Callable[[Mapping[str, Any]], bytes] = encode,
 ) -> Callable[[NetworkLoop], HttpTransport]:
     """Return what makes a transport to an endpoint on a loop. Raises ``ValueError`` for its URL."""
     address = HttpAddress.parse(url)
@@ -121,6 +123,7 @@ def http_transports(
         headers=headers,
         limits=limits,
         connection_limits=connection_limits,
+        encode=encode,
     )
 
 

@@ -8,7 +8,7 @@ Redirects are not followed, and nothing that a server sends makes this raise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from functools import lru_cache
@@ -187,12 +187,19 @@ class HttpExchange:
     """What is said on one connection: requests, one after the other, and their responses.
 
     ``begin`` a request, write what it returns, and ``receive`` until ``over``. Then ``reusable`` says whether
-    another may follow. ``new_head`` makes the heads of requests.
+    another may follow. ``new_head`` makes the heads of requests, ``encode`` their bodies.
     """
 
-    def __init__(self, address: HttpAddress, limits: Limits, new_head: NewHead = _new_head) -> None:
+    def __init__(
+        self,
+        address: HttpAddress,
+        limits: Limits,
+        new_head: NewHead = _new_head,
+        encode: Callable[[Mapping[str, Any]], bytes] = encode,
+    ) -> None:
         self._address = address
         self._new_head = new_head
+        self._encode = encode
         self._limits = limits
         self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.header_bytes)
         self.request = 0
@@ -222,7 +229,7 @@ class HttpExchange:
         Raises :class:`LocalProtocolError` for a request that HTTP cannot carry; the connection is as before.
         """
         verb = request.verb if isinstance(request, SendLegacy) else "POST"
-        body = b"" if request.message is None else encode(request.message)
+        body = b"" if request.message is None else self._encode(request.message)
         headers = [
             ("Host", self._address.authority),
             *_message_headers(request),
@@ -278,7 +285,11 @@ class HttpExchange:
                 return
 
     def _take_head(self, response: h11.Response, now_ms: int) -> None:
-        headers = {name: value.decode("latin-1") for name, value in response.headers if name in _LOOKED_AT}
+        headers = {
+            name: value.decode("latin-1")
+            for raw_name, value in response.headers.raw_items()
+            if (name := raw_name.lower()) in _LOOKED_AT
+        }
         status = response.status_code
         wait = headers.get(b"retry-after")
         pause_ms = None if wait is None else retry_after_ms(wait.strip(), now_ms)

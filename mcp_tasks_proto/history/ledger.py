@@ -56,8 +56,9 @@ def opened(
         updated_at_ms=now,
         timeline=(TimelineEvent(kind=CREATED, at_ms=now, status=Status.WORKING),),
     )
-    noted = observe(entry, Observation(status=status, at_ms=now))
-    return noted if noted is entry else evolve(noted, version=1)
+    if status is Status.WORKING:
+        return entry
+    return evolve(observe(entry, Observation(status=status, at_ms=now)), version=1)
 
 
 def observe(entry: TaskEntry, seen: Observation) -> TaskEntry:

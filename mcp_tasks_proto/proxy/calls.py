@@ -136,8 +136,9 @@ class Calls:
     def _fingerprint(self, call: Call) -> str | None:
         """Return what a result is kept under; on the task path, and in a round of input, none is (PRX.3)."""
         request, shared = call.exchange.request, self.desk.shared
-        in_round = any(name in request.params for name in ("inputResponses", "requestState"))
-        if call.declares or in_round or request.method not in shared.settings.cached_methods:
+        if call.declares or request.method not in shared.settings.cached_methods:
+            return None
+        if "inputResponses" in request.params or "requestState" in request.params:
             return None
         params = params_for_upstream(request, call.tool, call.round, shared.limits)
         return fingerprint(request.method, params, meta_for_upstream(request, shared.limits), call.declared)

@@ -7,7 +7,7 @@ very call by this very caller. The hidden task of a collapsed call is named in i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from attrs import define, field, frozen
 
@@ -34,6 +34,9 @@ class Round:
     """The hidden task of a collapsed call."""
 
 
+_FIRST: Final = Round()
+
+
 @define(eq=False)
 class Rounds:
     """Asks callers for input, and reads what they bring back."""
@@ -45,8 +48,9 @@ class Rounds:
         declares. Without a state nothing says what was asked: they are only known to be answers, and go up as
         they are, for an upstream may know them by their keys alone (core, "MRTR")."""
         params = exchange.request.params
-        if exchange.request.method not in INPUT_METHODS:
-            return Round()
+        first = "inputResponses" not in params and "requestState" not in params
+        if first or exchange.request.method not in INPUT_METHODS:
+            return _FIRST
         responses = params.get("inputResponses", {})
         if not isinstance(responses, dict):
             return invalid_params("inputResponses must be an object")

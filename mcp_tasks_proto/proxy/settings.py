@@ -272,7 +272,10 @@ class ProxySettings:
 
     def upstream(self, name: str) -> Upstream | None:
         """Return the upstream of this name."""
-        return next((upstream for upstream in self.upstreams if upstream.name == name), None)
+        for upstream in self.upstreams:
+            if upstream.name == name:
+                return upstream
+        return None
 
     def profile(self, access: Access) -> ToolProfile:
         """Return the caller's profile; one that is not configured allows nothing."""

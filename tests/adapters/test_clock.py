@@ -14,7 +14,7 @@ class Times:
     def __init__(self) -> None:
         self.system_ms = START_MS
         self.passed_ms = 5
-        self.clock = SteadyClock(lambda: self.system_ms, lambda: self.passed_ms)
+        self.clock = SteadyClock(lambda: self.system_ms * 1_000_000, lambda: self.passed_ms * 1_000_000)
 
     def pass_(self, milliseconds: int, *, set_by: int = 0) -> int:
         """Let time pass while the system's clock is set; return what the clock says then."""

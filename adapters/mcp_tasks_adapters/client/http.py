@@ -34,6 +34,7 @@ from mcp_tasks_proto.errors import LocalProtocolError
 from mcp_tasks_proto.legacy.messages import SendLegacy, ServerAsked, StreamOpened
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import Fault, NotificationReceived, RequestFailed, SendRequest
+from mcp_tasks_proto.wire.jsonrpc import encode
 
 __all__ = ["ConnectionLimits", "HeadersFunction", "HttpTransport"]
 
@@ -86,8 +87,8 @@ class ConnectionLimits:
 class HttpTransport:
     """The way to one HTTP endpoint.
 
-    ``open_stream`` opens a connection to it, and raises ``OSError`` or ``ValueError`` where it cannot. Raises
-    ``ValueError`` for headers that the protocol itself sets.
+    ``open_stream`` opens a connection to it, and raises ``OSError`` or ``ValueError`` where it cannot;
+    ``encode`` writes messages. Raises ``ValueError`` for headers that the protocol itself sets.
     """
 
     def __init__(
@@ -99,7 +100,9 @@ class HttpTransport:
         headers: Mapping[str, str] | HeadersFunction | None = None,
         limits: Limits,
         connection_limits: ConnectionLimits,
+        encode: Callable[[Mapping[str, Any]], bytes] = encode,
     ) -> None:
+        self._encode = encode
         self._ask_for_headers = headers if callable(headers) else None
         self._headers: Headers = () if headers is None or callable(headers) else tuple(headers.items())
         check_headers(self._headers)
@@ -186,7 +189,8 @@ class HttpTransport:
         except Exception as error:
             _log.error("a connection was not opened: %s", describe(error))
             return RequestFailed(name, _OWN_ERROR, sent=False, fault=Fault.CALLER)
-        return _Connection(self, stream, HttpExchange(self._address, self._limits, self._new_head))
+        exchange = HttpExchange(self._address, self._limits, self._new_head, self._encode)
+        return _Connection(self, stream, exchange)
 
     async def _opened(self) -> Stream:
         """Open a connection in time. Raises ``OSError`` or ``ValueError``."""

@@ -18,6 +18,7 @@ from mcp_tasks_adapters.stdio_client import StdioTransport
 from mcp_tasks_adapters.storing import SETTLE_MS
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.wire.http import EndpointPolicy
+from mcp_tasks_proto.wire.jsonrpc import encode_checked
 
 __all__ = ["ProxyOptions", "running_proxy", "served_at"]
 
@@ -107,6 +108,7 @@ def _transports(proxy: Proxy, loop: NetworkLoop) -> Transports:
             ssl_context=upstream.ssl_context,
             limits=proxy.limits,
             connection_limits=upstream.connection_limits,
+            encode=encode_checked,  # what goes up is made of JSON that was read
         )(loop)
 
     def stdio(upstream: StdioUpstream) -> StdioTransport:
