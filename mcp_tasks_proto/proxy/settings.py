@@ -263,7 +263,8 @@ class ProxySettings:
         if not names:
             raise ValueError("a proxy needs an upstream")
         if len(set(names)) < len(names):
-            raise ValueError("two upstreams have the same name")
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"two upstreams have the same name, {twice!r}")
         for method in sorted(self.methods):
             if method.startswith("tasks/"):
                 raise ValueError(f"{method}: the prefix tasks/ is reserved for the Tasks extension")

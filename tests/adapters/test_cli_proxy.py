@@ -131,7 +131,16 @@ def test_prx15_tools_of_several_upstreams_have_their_names(farm: Served) -> None
         (["--upstream", "http://a.example/", "--upstream", "b=http://b.example/"], "each needs a name"),
         (["--upstream", "ftp://a.example/"], "an endpoint is an http:// or https:// URL"),
         (["--upstream", "a__b=http://a.example/"], "an upstream's name"),
-        (["--upstream", "a=http://a.example/", "--upstream", "a=http://b.example/"], "the same name"),
+        (["--upstream", "a=http://a.example/", "--upstream", "a=http://b.example/"], "the same name, 'a'"),
+        (["http://a.example/mcp"], "CONFIG is a file; a server is named with --upstream URL"),
+        (
+            ["--upstream", "http://a.example/", "--allow-origin", "a.example"],
+            "a.example is an origin as browsers",
+        ),
+        (
+            ["--upstream", "http://a.example/", "--allow-host", "http://a"],
+            "http://a is a host, with no http://",
+        ),
         (["--upstream", "http://a.example/", "--store", "postgres:x"], "sqlite:FILE or memory:"),
         (["--upstream", "http://a.example/", "--callers", "none.toml"], "none.toml cannot be read"),
     ],
@@ -140,6 +149,13 @@ def test_a_mistake_on_the_command_line_is_named(command: list[str], complaint: s
     ended = CliRunner().invoke(mcp_tasks, ["proxy", *command])
     assert ended.exit_code != 0
     assert complaint in ended.output
+
+
+def test_sec2_a_password_in_an_address_is_not_repeated() -> None:
+    ended = CliRunner().invoke(mcp_tasks, ["proxy", "--upstream", "a=http://me:canary@a.example/mcp"])
+    assert ended.exit_code == 1
+    assert "a CONFIG has a place for them" in ended.output
+    assert "canary" not in ended.output
 
 
 @pytest.mark.parametrize("name", ["upstream", "a"])

@@ -270,7 +270,10 @@ MISTAKES: Final[list[tuple[str, int, str]]] = [
     ("[upstreams.a]", 3, "upstreams.a: has either a url, or the command that starts it"),
     ("[upstreams.a]\nurl = 'http://a.example/'\ncommand = ['x']", 3, "has either a url, or the command"),
     ("[upstreams.a]\nurl = 'ftp://a.example/'", 4, "an endpoint is an http:// or https:// URL"),
-    ("[upstreams.a]\nurl = 'http://canary:x@a.example/'", 4, "a URL must not hold credentials"),
+    ("[upstreams.a]\nurl = 'http://canary:x@a.example/'", 4, "not written here: say bearer = { file"),
+    ("[listen]\nallow_origins = ['a.example']", 4, "allow_origins[0]: is an origin as browsers send it"),
+    ("[listen]\nallow_hosts = ['http://a.example']", 4, "listen.allow_hosts[0]: is a host, with no http://"),
+    ("[members.a]\nroles = {}", 3, "members.a: has no role in a project"),
     ("[upstreams.a]\nurl = 1", 4, "upstreams.a.url: is a string, not a whole number"),
     ("[upstreams.a]\ncommand = []", 4, "is empty: write the program and its arguments"),
     ("[upstreams.a]\ncommand = 'x'", 4, "is an array of strings, not a string"),
@@ -287,7 +290,11 @@ MISTAKES: Final[list[tuple[str, int, str]]] = [
     ("headers = { Mcp-Method = 'x' }", 3, "the header Mcp-Method is set by the protocol"),
     ("headers = { X-Y = 'é' }", 3, "is not printable ASCII"),
     ("headers = { x-y = '1', X-Y = '2' }", 3, "upstreams.farm.headers.X-Y: is there twice"),
-    ("bearer = 'canary'", 3, "upstreams.farm.bearer: is a table, not a string"),
+    (
+        "bearer = 'canary'",
+        3,
+        "farm.bearer: a credential is not written here: say { file = … } or { variable = … }",
+    ),
     ("bearer = {}", 3, "names a secret: { file = … } or { variable = … }"),
     ("bearer = { file = 'empty' }", 3, "upstreams.farm.bearer.file: empty is empty"),
     ("bearer = { file = 'none' }", 3, "none cannot be read: No such file or directory"),
@@ -414,6 +421,10 @@ def check(folder: Path, *options: str) -> tuple[int, str, str]:
             patch.delenv(name)
         for name, value in SECRETS.items():
             patch.setenv(name, value)
+        programs = folder / "programs"
+        programs.mkdir(exist_ok=True)
+        (programs / "python").touch(0o700)
+        patch.setenv("PATH", str(programs))
         patch.chdir(folder)
         ended = CliRunner().invoke(mcp_tasks, ["proxy", *options, "--check"])
     return ended.exit_code, ended.stdout, ended.stderr
@@ -474,3 +485,17 @@ def test_check_knows_callers_who_see_nothing(folder: Path) -> None:
     assert code == 0
     assert "x, token for a (team), profile default\n  sees no upstream\n" in said
     assert "x, token for b (team), profile none\n  farm\n    tools: none, by the profile none\n" in said
+
+
+def test_check_knows_programs_that_are_not_there(folder: Path) -> None:
+    (folder / "own").touch(0o700)
+    (folder / "it.toml").write_text(
+        "[upstreams.a]\ncommand = ['python', 'x.py']\n[upstreams.b]\ncommand = ['pithon', 'x.py']\n"
+        "[upstreams.c]\ncommand = ['./own']\nfolder = '.'\n",
+        encoding="utf-8",
+    )
+    code, said, _ = check(folder, "it.toml")
+    assert code == 0
+    assert "upstream a: python x.py\n" in said
+    assert "upstream b: pithon x.py (here there is no such program)\n" in said
+    assert "upstream c: ./own\n" in said

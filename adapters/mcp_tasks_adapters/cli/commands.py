@@ -168,6 +168,8 @@ def proxy_command(
     in_file = [one.opts[0] for one in context.command.params if one.name in given and one.name in _IN_A_FILE]
     if config is not None and in_file:
         raise click.UsageError(f"{in_file[0]} is for a proxy without a file: CONFIG says that.")
+    if config is not None and config.startswith(("http://", "https://")):
+        raise click.UsageError("CONFIG is a file; a server is named with --upstream URL.")
     if config is None and not upstreams and not stdio:
         raise click.UsageError("Nothing to stand before: give a CONFIG, --upstream or --upstream-stdio.")
     try:

@@ -29,6 +29,7 @@ from mcp_tasks_adapters.proxy import (
 )
 from mcp_tasks_adapters.proxy.config import ProxyConfig, bounds_of_one
 from mcp_tasks_adapters.proxy.config_file import ConfigError, read_config
+from mcp_tasks_adapters.proxy.config_upstreams import has_credentials
 from mcp_tasks_adapters.stores.sealing import RecordKeys
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_proto.proxy import InputKind, ProxyLimits
@@ -104,6 +105,11 @@ def make_config(
 def _http(text: str, *, only: bool) -> HttpUpstream:
     named = _NAMED.fullmatch(text)
     url = text if named is None else named["url"]
+    if has_credentials(url):  # which is said without them (SEC.2)
+        raise ServeError(
+            "--upstream: a URL must not hold credentials: a CONFIG has a place for them, "
+            "[upstreams.NAME] bearer = { variable = … }."
+        )
     name = _name(None if named is None else named["name"], f"--upstream NAME={text}", only=only)
     try:
         upstream = HttpUpstream(name=name, url=url)

@@ -8,12 +8,13 @@ variables, those of callers as digests, or from variables.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from attrs import fields
 
+from mcp_tasks_adapters.origins import host_problem, origin_problem
 from mcp_tasks_adapters.proxy.config import Listen, ProxyConfig, StorePlace, bounds_of_one
 from mcp_tasks_adapters.proxy.config_people import People
 from mcp_tasks_adapters.proxy.config_secrets import Secrets
@@ -103,8 +104,8 @@ class _Reader:
             host=table.text("host", "127.0.0.1") or "",
             port=table.number("port", least=0, most=65535) or 0,
             path=path,
-            allowed_hosts=tuple(table.texts("allow_hosts") or ()),
-            allowed_origins=tuple(table.texts("allow_origins") or ()),
+            allowed_hosts=_checked(table, "allow_hosts", host_problem),
+            allowed_origins=_checked(table, "allow_origins", origin_problem),
         )
         table.close()
         return listen
@@ -198,3 +199,12 @@ class _Reader:
             table.close()
             profiles[name] = ToolProfile(tools=sets["tools"], task_tools=sets["task_tools"])
         return profiles
+
+
+def _checked(table: Table, key: str, problem_of: Callable[[str], str | None]) -> tuple[str, ...]:
+    """Read an array of strings, and note what is wrong with any of them."""
+    values = tuple(table.texts(key) or ())
+    for number, value in enumerate(values):
+        if (problem := problem_of(value)) is not None:
+            table.note(problem, key, number)
+    return values

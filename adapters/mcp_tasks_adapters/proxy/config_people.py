@@ -77,7 +77,7 @@ class People:
         for project, role in said.items():
             if role not in known:
                 table.note(f"a role is {listed(list(known), 'or')}", "roles", project)
-        if projects and not table.content.get("roles"):
+        if (projects or "roles" in table) and not table.content.get("roles"):
             table.note('has no role in a project: write roles = { PROJECT = "team" }, or "direct"')
         return Member(
             label=table.text("label"),

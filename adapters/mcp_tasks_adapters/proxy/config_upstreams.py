@@ -9,11 +9,11 @@ from typing import Any, Final
 from attrs import evolve
 
 from mcp_tasks_adapters.http_exchange import HttpAddress, check_headers
-from mcp_tasks_adapters.proxy.config_secrets import Secrets
+from mcp_tasks_adapters.proxy.config_secrets import NAMED, Secrets
 from mcp_tasks_adapters.proxy.proxy import HttpUpstream, StdioUpstream
 from mcp_tasks_adapters.proxy.toml_tables import Table
 
-__all__ = ["read_upstreams", "with_environment"]
+__all__ = ["has_credentials", "read_upstreams", "with_environment"]
 
 SECRET_HEADERS: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
 """Headers that hold a credential, so that their value does not stand in a configuration."""
@@ -70,12 +70,20 @@ def _read_http(table: Table, common: dict[str, Any], secrets: Secrets) -> HttpUp
         more.close()
     if url is None:
         return None
+    if has_credentials(url):
+        table.note(f"a credential is not written here: say bearer = {NAMED}", "url")
+        return None
     try:
         HttpAddress.parse(url)
     except ValueError as error:
         table.note(str(error), "url")
         return None
     return HttpUpstream(url=url, headers=headers, authorizations=authorizations, **common)
+
+
+def has_credentials(url: str) -> bool:
+    """Whether a URL holds a user's name or password, so that it must not be quoted."""
+    return "@" in url.partition("//")[2].partition("/")[0]
 
 
 def _read_headers(table: Table, secrets: Secrets) -> Mapping[str, str]:
@@ -101,7 +109,7 @@ def _problem(name: str, said: Any, others: Mapping[str, str]) -> str | None:
         return "is there twice: bearer sets Authorization"
     if isinstance(said, str):
         if name.lower() in SECRET_HEADERS:
-            return "a credential is not written here: say { file = … } or { variable = … }"
+            return f"a credential is not written here: say {NAMED}"
         if not (said.isascii() and said.isprintable()):
             return "is not printable ASCII"
     try:
