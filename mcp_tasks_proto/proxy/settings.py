@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from re import compile as pattern
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from attrs import field, frozen, validators
 
@@ -146,6 +146,11 @@ class Upstream:
     """Whether it is asked to push; otherwise its tasks are polled (PRX.14)."""
     http: bool = True
     """Whether it is reached over Streamable HTTP; else on stdio. Only 2025-11-25 makes a difference there."""
+    era: Literal["modern", "legacy"] | None = field(
+        default=None, validator=validators.in_((None, "modern", "legacy"))
+    )
+    """The only protocol that is spoken with it; ``None``: it shows which. Of use to
+    :class:`~mcp_tasks_proto.legacy.proxy.DualEraProxy` alone: the engine itself speaks the modern one."""
 
     @name.validator
     def _check_name(self, _: Any, name: str) -> None:
@@ -218,6 +223,8 @@ class ProxySettings:
     """The feature gate of the task path as a whole."""
     bridging: bool = False
     """Whether legacy callers may have tasks of modern upstreams."""
+    legacy_callers: bool = True
+    """Whether callers of 2025-11-25 are let in at all (LEG.9); else they are told what is spoken here."""
     promote_after_ms: int | None = field(
         default=None, validator=validators.optional([validators.instance_of(int), validators.gt(0)])
     )

@@ -606,3 +606,35 @@ def test_prx7_modern_callers_are_the_engines() -> None:
     stream = host.request("subscriptions/listen", {"notifications": {}})
     host.give(withdrawn(stream))
     assert result(host.reply_to(stream))["resultType"] == "complete"
+
+
+# -- callers of 2025-11-25 who are not served ----------------------------------------------------------------
+
+
+def test_neg9_where_legacy_callers_are_not_let_in_they_are_told_what_is_spoken() -> None:
+    host = make_dual_era(legacy_callers=False)
+    refused = error(host.reply_to(host.initialize()))
+    assert (refused["code"], refused["data"]["supported"]) == (-32022, ["2026-07-28"])
+    assert host.in_flight == {}
+    discover_all_of(host)
+
+
+def discover_all_of(host: DualEraHost) -> None:
+    """Callers of the modern era are served as ever."""
+    exchange = host.request("server/discover")
+    discover(host, tasks=False)
+    assert "capabilities" in result(host.reply_to(exchange))
+
+
+def test_leg9_sessions_end_when_legacy_callers_are_let_in_no_more() -> None:
+    host = bridged()
+    waiting = host.ask("tools/call", {"name": "render", "arguments": {}})
+    host.give(SettingsChanged(make_settings(legacy_callers=False)))
+    assert error(host.reply_to(waiting))["code"] == -32600
+    assert error(host.reply_to(host.ask("tools/list", id=3)))["code"] == -32602
+    gone = host.head("GET")
+    assert [one.http_status for one in host.of(Reply) if one.exchange == gone] == [404]
+    host.give(SettingsChanged(make_settings(legacy_callers=True)))
+    opening = host.initialize()
+    discover_all(host)
+    assert result(host.reply_to(opening))["protocolVersion"] == "2025-11-25"
