@@ -16,6 +16,9 @@ from mcp_tasks_adapters.cli.commands import mcp_tasks
 from mcp_tasks_adapters.proxy import Caller, HttpUpstream, StdioUpstream
 from mcp_tasks_adapters.proxy.config import Listen, ProxyConfig, StorePlace
 from mcp_tasks_adapters.proxy.config_file import ConfigError, read_config
+from mcp_tasks_adapters.proxy.encryption import HandleKeys
+from mcp_tasks_adapters.storing import StoreError
+from mcp_tasks_adapters.trust import trusting
 
 from mcp_tasks_proto.history import Retention, Viewer
 from mcp_tasks_proto.limits import Limits
@@ -28,8 +31,11 @@ from mcp_tasks_proto.proxy import (
     Project,
     ProxyLimits,
     Role,
+    SealedHandles,
+    StoredHandles,
     ToolProfile,
 )
+from tests.adapters.proxy_harness import binding
 
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "proxy.md").read_text(encoding="utf-8")
 EXAMPLE: Final = re.search(r"^```toml\n(# proxy\.toml\n.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -41,6 +47,8 @@ WRONG: Final = re.search(
 )
 
 STORE_KEY = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+OTHER_KEY = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
+CERTIFICATE = Path(__file__).parent / "localhost.pem"
 NIGHTLY = "canary-of-the-nightly-build"
 SECRETS = {"FARM_TOKEN": "canary-at-the-farm", "NIGHTLY_BUILD_KEY": NIGHTLY, "EMPTY": " ", "SHORT": "short"}
 DIGEST = sha256(b"a-token-of-alices-0123").hexdigest()
@@ -288,6 +296,12 @@ MISTAKES: Final[list[tuple[str, int, str]]] = [
     ),
     ("headers = { 'a b' = 'x' }", 3, "is no name of a header"),
     ("headers = { Mcp-Method = 'x' }", 3, "the header Mcp-Method is set by the protocol"),
+    ("ca_file = 'none.pem'", 3, "upstreams.farm.ca_file: "),
+    ("ca_file = 'empty'", 3, "holds no certificates as PEM"),
+    ("era = 'new'", 3, "upstreams.farm.era: there is no era 'new'; there is modern and legacy"),
+    ("[handles]\nkey_file = 'none'", 4, "handles.key_file: The keys in "),
+    ("[handles]\nkey_file = 'digest'", 4, "handles.key_file: A key to seal handles with is 32 bytes long"),
+    ("[features]\nlegacy = 'always'", 4, "no choice 'always'; there is ignore, serve and refuse"),
     ("headers = { X-Y = 'é' }", 3, "is not printable ASCII"),
     ("headers = { x-y = '1', X-Y = '2' }", 3, "upstreams.farm.headers.X-Y: is there twice"),
     (
@@ -499,3 +513,63 @@ def test_check_knows_programs_that_are_not_there(folder: Path) -> None:
     assert "upstream a: python x.py\n" in said
     assert "upstream b: pithon x.py (here there is no such program)\n" in said
     assert "upstream c: ./own\n" in said
+
+
+# -- handles that carry their binding, callers and upstreams of 2025-11-25 ----------------------------------
+
+
+def test_prx5_handles_carry_their_binding_where_there_are_keys(folder: Path) -> None:
+    text = f"[handles]\nkey_file = 'proxy.key'\n{FARM}"
+    one, other = read(folder, text), read(folder, text)
+    assert one.fixed["handles"] == other.fixed["handles"] == HandleKeys([bytes(32)])
+    assert STORE_KEY not in repr(one)
+    codec, same = one.proxy().codec, other.proxy().codec
+    assert isinstance(codec, SealedHandles)
+    handle = codec.issue(binding(), bytes(32))
+    assert same.open(handle) == binding(handle)
+    state = one.proxy().settings.sealer.seal(b"a round")
+    assert other.proxy().settings.sealer.open(state) == b"a round"
+    assert read(folder, FARM).proxy().codec == StoredHandles()
+    assert read(folder, FARM).proxy().settings.sealer.open(state) is None
+
+
+def test_prx5_keys_for_handles_may_come_from_the_environment(folder: Path) -> None:
+    (folder / "it.toml").write_text(FARM, encoding="utf-8")
+    config = read_config(folder / "it.toml", {"MCP_TASKS_HANDLE_KEYS": f"{STORE_KEY} {OTHER_KEY}"})
+    assert config.handle_keys == HandleKeys([bytes(32), bytes([1]) * 32])
+    with pytest.raises(ConfigError, match="written in Base64"):
+        read_config(folder / "it.toml", {"MCP_TASKS_HANDLE_KEYS": "?"})
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [([], "no key"), ([bytes(16)], "32 bytes"), ([bytes(32), bytes(32)], "are the same")],
+)
+def test_prx5_keys_for_handles_are_checked(keys: list[bytes], complaint: str) -> None:
+    with pytest.raises(StoreError, match=complaint):
+        HandleKeys(keys)
+
+
+@pytest.mark.parametrize(
+    ("legacy", "bridging", "let_in"),
+    [("ignore", False, True), ("serve", True, True), ("refuse", False, False)],
+)
+def test_leg1_what_callers_of_2025_11_25_get(folder: Path, legacy: str, bridging: bool, let_in: bool) -> None:
+    settings = read(folder, f"[features]\nlegacy = '{legacy}'\n{FARM}").proxy().settings
+    assert (settings.bridging, settings.legacy_callers) == (bridging, let_in)
+    (folder / "it.toml").write_text(FARM, encoding="utf-8")
+    _, said, _ = check(folder, "it.toml", "--json", "--legacy", legacy)
+    assert json.loads(said)["legacy"] == legacy
+
+
+def test_an_upstream_may_be_said_to_be_of_an_era(folder: Path) -> None:
+    config = read(folder, f"{FARM}era = 'legacy'\n[upstreams.old]\ncommand = ['x']\nera = 'modern'\n")
+    assert [one.era for one in config.proxy().settings.upstreams] == ["legacy", "modern"]
+
+
+def test_certificates_are_looked_for_from_the_folder_of_the_configuration(folder: Path) -> None:
+    (folder / "ca.pem").write_text(CERTIFICATE.read_text())
+    one, other = (read(folder, f"{FARM}ca_file = 'ca.pem'\n").upstreams[0] for _ in range(2))
+    assert isinstance(one, HttpUpstream)
+    assert one.ssl_context is trusting(folder / "ca.pem")
+    assert one == other, "or it would be talked to anew on each reload"

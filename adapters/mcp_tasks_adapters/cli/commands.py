@@ -21,7 +21,12 @@ from mcp_tasks_adapters.cli.serve import (
     run_http,
     run_stdio,
 )
-from mcp_tasks_adapters.cli.store import PROXY_STORE_VARIABLE, STORE_VARIABLE, choose_store
+from mcp_tasks_adapters.cli.store import (
+    HANDLE_KEYS_VARIABLE,
+    PROXY_STORE_VARIABLE,
+    STORE_VARIABLE,
+    choose_store,
+)
 from mcp_tasks_adapters.cli.target import TargetError, load_server
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_adapters.toolkit.server import LEGACY_POLICIES
@@ -123,6 +128,20 @@ def serve(
     help="A kind of input that upstreams may ask callers for. May be repeated.",
 )
 @click.option(
+    "--ca-file",
+    type=click.Path(),
+    metavar="FILE",
+    show_default="those that the system trusts",
+    help="Certificates, as PEM, of the authorities to trust for upstreams over https.",
+)
+@click.option(
+    "--legacy",
+    type=click.Choice(LEGACY_POLICIES),
+    show_default="ignore, unless CONFIG says something else",
+    help="What callers of protocol version 2025-11-25 get: everything but tasks (ignore), tasks as well "
+    "(serve), or nothing (refuse).",
+)
+@click.option(
     "--callers",
     type=click.Path(),
     metavar="FILE",
@@ -134,6 +153,13 @@ def serve(
     default="memory:",
     kinds="Where handles, ends of tasks and the ledger are kept: sqlite:FILE, for one proxy at a time, or "
     "memory: for as long as this process lives.",
+)
+@click.option(
+    "--handle-key-file",
+    type=click.Path(),
+    metavar="FILE",
+    help="Keys in Base64, newest first: handles carry, sealed, what they stand for, and proxies that share "
+    f"the keys take each other's. They may be given in the variable {HANDLE_KEYS_VARIABLE} instead.",
 )
 @click.option("--check", is_flag=True, help="Say what each caller would see, and serve nobody.")
 @click.option("--json", "as_json", is_flag=True, help="Say it as one JSON object. Only with --check.")
@@ -149,6 +175,9 @@ def proxy_command(
     callers: str | None,
     store: str | None,
     store_key_file: str | None,
+    handle_key_file: str | None,
+    ca_file: str | None,
+    legacy: str | None,
     check: bool,
     as_json: bool,
     **endpoint: Any,
@@ -180,10 +209,17 @@ def proxy_command(
 
         def read() -> ProxyConfig:
             if config is None:
-                said = proxies.make_config(upstreams, callers, kinds, stdio=stdio)
+                said = proxies.make_config(upstreams, callers, kinds, stdio=stdio, ca_file=ca_file)
             else:
                 said = proxies.load_config(config)
-            return proxies.with_options(said, endpoint=here, store=store, key_file=store_key_file)
+            return proxies.with_options(
+                said,
+                endpoint=here,
+                store=store,
+                key_file=store_key_file,
+                handle_key_file=handle_key_file,
+                legacy=legacy,
+            )
 
         if check:
             sys.exit(proxies.check_proxy(read, as_json=as_json))
@@ -194,7 +230,7 @@ def proxy_command(
         raise click.ClickException(str(error)) from None
 
 
-_IN_A_FILE: Final = frozenset({"upstreams", "stdio", "kinds", "callers"})
+_IN_A_FILE: Final = frozenset({"upstreams", "stdio", "kinds", "callers", "ca_file"})
 """Parameters that cannot be given beside a file, which says all of it."""
 
 

@@ -6,13 +6,14 @@ import os
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from mcp_tasks_adapters.proxy import Caller, HttpUpstream, StdioUpstream
 from mcp_tasks_adapters.proxy.config import ProxyConfig
 from mcp_tasks_adapters.proxy.config_file import HOUR_MS
 from mcp_tasks_proto.history import DAY_MS
 from mcp_tasks_proto.proxy import Access, Decision, ProxySettings, Row, UpstreamPreview, preview
+from mcp_tasks_proto.vocabulary import LEGACY_VERSION
 
 __all__ = ["describe_config", "render_config"]
 
@@ -28,11 +29,22 @@ def describe_config(config: ProxyConfig) -> dict[str, Any]:
         "name": config.name,
         "listen": {"host": listen.host, "port": listen.port, "path": listen.path},
         "store": config.store.place or "memory:",
+        "handles": "stored" if config.handle_keys is None else "sealed",
+        "legacy": _legacy(settings),
         "retention": {"payloadMs": retention.payload_ms, "metadataMs": retention.metadata_ms},
         "upstreams": [_upstream(upstream) for upstream in config.upstreams],
         "callers": [_caller(config, settings, caller) for caller in callers],
         "lookingOnly": _lookers(config),
     }
+
+
+def _legacy(settings: ProxySettings) -> str:
+    if not settings.legacy_callers:
+        return "refuse"
+    return "serve" if settings.bridging else "ignore"
+
+
+_LEGACY: Final = {"ignore": "everything but tasks", "serve": "tasks as well", "refuse": "nothing"}
 
 
 def _upstream(upstream: HttpUpstream | StdioUpstream) -> dict[str, Any]:
@@ -42,7 +54,7 @@ def _upstream(upstream: HttpUpstream | StdioUpstream) -> dict[str, Any]:
     else:
         where = {"command": shlex.join(upstream.command), "found": _is_there(upstream)}
     label = upstream.settings.shown_label
-    return {"name": upstream.name, "label": label, **where, "tasks": upstream.tasks}
+    return {"name": upstream.name, "label": label, **where, "tasks": upstream.tasks, "era": upstream.era}
 
 
 def _is_there(upstream: StdioUpstream) -> bool:
@@ -121,6 +133,9 @@ def _lines(described: dict[str, Any]) -> Iterator[str]:
     kept = described["retention"]
     hours, days = kept["payloadMs"] // HOUR_MS, kept["metadataMs"] // DAY_MS
     yield f"keeps results for {hours} h, and what happened to tasks for {days} days"
+    if described["handles"] == "sealed":
+        yield "handles carry what they stand for, sealed"
+    yield f"callers of {LEGACY_VERSION} get {_LEGACY[described['legacy']]}"
     for upstream in described["upstreams"]:
         yield _upstream_line(upstream)
     for caller in described["callers"]:

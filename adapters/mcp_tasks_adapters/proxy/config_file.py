@@ -19,10 +19,12 @@ from mcp_tasks_adapters.proxy.config import Listen, ProxyConfig, StorePlace, bou
 from mcp_tasks_adapters.proxy.config_people import People
 from mcp_tasks_adapters.proxy.config_secrets import Secrets
 from mcp_tasks_adapters.proxy.config_upstreams import read_upstreams, with_environment
-from mcp_tasks_adapters.proxy.proxy import HttpUpstream, Policies, StdioUpstream
+from mcp_tasks_adapters.proxy.encryption import HandleKeys
+from mcp_tasks_adapters.proxy.proxy import HttpUpstream, Policies, StdioUpstream, legacy_policies
 from mcp_tasks_adapters.proxy.toml_tables import ConfigError, Document, Table, listed
 from mcp_tasks_adapters.stores.sealing import KEYS_VARIABLE, RecordKeys
 from mcp_tasks_adapters.storing import StoreError
+from mcp_tasks_adapters.toolkit.server import LEGACY_POLICIES
 from mcp_tasks_proto.history import DAY_MS, LONGEST_METADATA_MS, LONGEST_PAYLOAD_MS, Retention
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy import InputKind, ProxyLimits, ToolProfile
@@ -74,6 +76,7 @@ class _Reader:
         policies["profiles"] = profiles = self._profiles(top, upstreams)
         directory, callers = People(top, upstreams, sorted(profiles), self._secrets).read()
         store = self._store(top.table("store"))
+        handle_keys = self._handle_keys(top.table("handles"))
         top.close()
         self._document.check()
         if callers is None and "tasks_per_principal" not in limits:
@@ -82,6 +85,7 @@ class _Reader:
             name=name or "",
             listen=listen,
             store=store,
+            handle_keys=handle_keys,
             limits=bounds,
             proxy_limits=proxy_bounds,
             upstreams=tuple(with_environment(upstream, self._secrets) for upstream in upstreams),
@@ -144,6 +148,17 @@ class _Reader:
         )
         return False
 
+    def _handle_keys(self, table: Table) -> HandleKeys | None:
+        name = table.text("key_file")
+        table.close()
+        try:
+            if name is not None:
+                return HandleKeys.from_file(self._secrets.path(name))
+            return HandleKeys.from_environment(self._environment)
+        except StoreError as error:
+            table.note(str(error).removesuffix("."), "key_file")
+            return None
+
     def _limits(self, table: Table) -> tuple[Limits, ProxyLimits]:
         names = [bound.name for bound in fields(ProxyLimits)]
         given = {name: table.number(name) for name in (*names, *CONNECTION_LIMITS)}
@@ -157,7 +172,7 @@ class _Reader:
         policies["tasks"] = table.flag("tasks", default=True)
         policies["promote_after_ms"] = table.number("promote_after_ms")
         policies["collapse"] = table.flag("collapse", default=False)
-        policies["bridging"] = table.flag("bridging", default=False)
+        policies.update(legacy_policies(table.choice("legacy", LEGACY_POLICIES, "choice") or "ignore"))
         kinds = table.choices("input", [kind.value for kind in InputKind], "kind of input")
         if kinds is not None:
             policies["input_kinds"] = frozenset(InputKind(kind) for kind in kinds)

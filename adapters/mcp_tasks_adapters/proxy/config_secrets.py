@@ -9,7 +9,7 @@ from typing import Final
 
 from mcp_tasks_adapters.proxy.callers import SHORTEST, digest_of, read_digest
 from mcp_tasks_adapters.proxy.toml_tables import Table
-from mcp_tasks_adapters.stores.sealing import KEYS_VARIABLE
+from mcp_tasks_adapters.stores.sealing import HANDLE_KEYS_VARIABLE, KEYS_VARIABLE
 
 __all__ = ["NAMED", "Secrets"]
 
@@ -25,7 +25,7 @@ class Secrets:
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder = folder
         self._environment = environment
-        self._variables = {KEYS_VARIABLE}
+        self._variables = {KEYS_VARIABLE, HANDLE_KEYS_VARIABLE}
 
     @property
     def environment(self) -> Mapping[str, str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from attrs import evolve
@@ -12,9 +14,11 @@ from mcp_tasks_adapters.http_exchange import HttpAddress, check_headers
 from mcp_tasks_adapters.proxy.config_secrets import NAMED, Secrets
 from mcp_tasks_adapters.proxy.proxy import HttpUpstream, StdioUpstream
 from mcp_tasks_adapters.proxy.toml_tables import Table
+from mcp_tasks_adapters.trust import trusting
 
 __all__ = ["has_credentials", "read_upstreams", "with_environment"]
 
+ERAS: Final = ("modern", "legacy")
 SECRET_HEADERS: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
 """Headers that hold a credential, so that their value does not stand in a configuration."""
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -51,6 +55,7 @@ def _read_upstream(name: str, table: Table, secrets: Secrets) -> Declared | None
         "label": table.text("label"),
         "tasks": table.flag("tasks", default=True),
         "listen": table.flag("listen", default=True),
+        "era": table.choice("era", ERAS, "era"),
     }
     if ("url" in table) is ("command" in table):
         table.note("has either a url, or the command that starts it")
@@ -62,12 +67,13 @@ def _read_upstream(name: str, table: Table, secrets: Secrets) -> Declared | None
 
 
 def _read_http(table: Table, common: dict[str, Any], secrets: Secrets) -> HttpUpstream | None:
-    url = table.text("url")
+    url, ca_file = table.text("url"), table.text("ca_file")
     headers = _read_headers(table, secrets)
     authorizations = {}
     for name, more in table.tables("authorizations"):
         authorizations[name] = _read_headers(more, secrets)
         more.close()
+    context = None if ca_file is None else _trusting(table, secrets.path(ca_file))
     if url is None:
         return None
     if has_credentials(url):
@@ -78,7 +84,17 @@ def _read_http(table: Table, common: dict[str, Any], secrets: Secrets) -> HttpUp
     except ValueError as error:
         table.note(str(error), "url")
         return None
-    return HttpUpstream(url=url, headers=headers, authorizations=authorizations, **common)
+    return HttpUpstream(
+        url=url, headers=headers, authorizations=authorizations, ssl_context=context, **common
+    )
+
+
+def _trusting(table: Table, path: Path) -> ssl.SSLContext | None:
+    try:
+        return trusting(path)
+    except ValueError as error:
+        table.note(str(error), "ca_file")
+        return None
 
 
 def has_credentials(url: str) -> bool:
