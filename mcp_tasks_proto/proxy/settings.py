@@ -255,6 +255,9 @@ class ProxySettings:
     """The longest result of an ordinary call that is passed on whole; ``None``: whatever the host reads. The
     text of a longer one is cut, and what cannot be cut is refused (PRX.3)."""
     retention: Retention = field(factory=Retention)
+    deleted_projects: frozenset[str] = frozenset()
+    """Projects of which nothing is to be kept: what there is, is removed at once (HIS.4). Whoever names them
+    gives nobody access to them any more."""
     sealer: Sealer
     """Seals ``requestState``. One that encrypts, where upstreams' own states must not be read by callers."""
     limits: ProxyLimits = field(factory=ProxyLimits)

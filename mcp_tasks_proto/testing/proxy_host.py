@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from attrs import define, evolve, field
 
 from mcp_tasks_proto.effects import Reply, Send
-from mcp_tasks_proto.history import TaskEntry, observe
+from mcp_tasks_proto.history import TaskEntry, observe, of_project
 from mcp_tasks_proto.inputs import (
     HttpHead,
     MessageReceived,
@@ -106,7 +106,12 @@ class ProxyStore:
         self.entries.pop(handle, None)
 
     def purge(self, purge: Purge) -> None:
-        """Remove what is past its time."""
+        """Remove what is past its time, and what belongs to projects that are deleted."""
+        for project in purge.projects:
+            unlisted = {one.handle for one in self.bindings.values() if one.project == project}
+            for handle in unlisted.union(of_project(self.entries, project)):
+                self.snapshots.pop(handle, None)
+                self.drop(handle)
         for handle, snapshot in list(self.snapshots.items()):
             if snapshot.stored_at_ms < purge.payloads_before_ms:
                 del self.snapshots[handle]

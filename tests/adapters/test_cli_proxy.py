@@ -20,10 +20,13 @@ from mcp_tasks_adapters.cli.commands import mcp_tasks
 from mcp_tasks_adapters.cli.proxy import choose_proxy_store, make_config
 from mcp_tasks_adapters.cli.serve import ServeError
 from mcp_tasks_adapters.proxy import HttpUpstream, MemoryProxyStore, SqliteProxyStore, StdioUpstream
+from mcp_tasks_adapters.stores.sealing import RecordKeys
 from mcp_tasks_adapters.storing import StoreError
 
 from mcp_tasks_proto.vocabulary import MODERN_VERSION
 from mcp_tasks_proto.wire.http import request_headers
+from tests.adapters.proxy_harness import ask, save
+from tests.adapters.store_harness import Bench
 from tests.adapters.test_cli import MCP_TASKS, PATIENCE_S, Served, events, request
 
 both_loops = pytest.mark.parametrize("loop", ["trio", "asyncio"])
@@ -289,3 +292,44 @@ def test_what_the_command_line_says_goes_before_the_file(farm: Served, tmp_path:
         assert proxy.process.stderr is not None
         assert proxy.process.stderr.readline() == "the configuration is reloaded\n"
         assert proxy.end(signal.SIGTERM) == (0, "")
+
+
+# -- forgetting a project ------------------------------------------------------------------------------------
+
+
+def forget(folder: Path, *words: str) -> tuple[int, str]:
+    ended = CliRunner().invoke(mcp_tasks, ["proxy", *words], env={"MCP_TASKS_STORE_KEYS": KEY})
+    return ended.exit_code, ended.output.replace(str(folder), "")
+
+
+def test_his4_a_project_is_forgotten_while_no_proxy_runs(tmp_path: Path) -> None:
+    bench = Bench(SqliteProxyStore(tmp_path / "proxy.db", keys=RecordKeys.from_text(KEY)))
+    bench.open()
+    ask(bench, save("h1"), save("h2", project="film"))
+    place = f"sqlite:{tmp_path / 'proxy.db'}"
+    assert forget(tmp_path, "--store", place, "--forget-project", "film") == (
+        1,
+        "Error: /proxy.db is in use: another proxy has it open.\n",
+    )
+    bench.close()
+    path = tmp_path / "proxy.toml"
+    path.write_text(
+        f'[store]\nplace = "{place}"\n[upstreams.a]\nurl = "http://a.example/"\n[projects.film]\n'
+        "[members.x]\nroles = { film = 'team' }\n"
+    )
+    code, said = forget(tmp_path, str(path), "--forget-project", "film")
+    assert (code, "film is a project of the configuration" in said) == (1, True)
+    path.write_text(f'[store]\nplace = "{place}"\n[upstreams.a]\nurl = "http://a.example/"\n')
+    assert forget(tmp_path, str(path), "--forget-project", "film") == (
+        0,
+        "removed from sqlite:/proxy.db: 2 tasks of film\n",
+    )
+    assert forget(tmp_path, "--store", place, "--forget-project", "film") == (
+        0,
+        "removed from sqlite:/proxy.db: 0 tasks of film\n",
+    )
+
+
+def test_what_is_kept_in_memory_cannot_be_forgotten(tmp_path: Path) -> None:
+    code, said = forget(tmp_path, "--forget-project", "film")
+    assert (code, "What is kept in memory ends with its proxy" in said) == (1, True)

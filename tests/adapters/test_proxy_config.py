@@ -405,6 +405,51 @@ def test_prx7_a_mistake_about_people_is_named(folder: Path, text: str, line: int
     assert found == line
 
 
+GONE = "[projects.film]\ndeleted = true\n[projects.other]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "complaint"),
+    [
+        (
+            "[members.a]\nroles = { film = 'team' }",
+            7,
+            "members.a.roles.film: this project is deleted: take it",
+        ),
+        (
+            "[api_keys.a]\nproject = 'film'\nvariable = 'FARM_TOKEN'",
+            7,
+            "api_keys.a.project: this project is de",
+        ),
+        ("[api_keys.a]\nvariable = 'FARM_TOKEN'", 6, "write project = with one of other and film"),
+        ("[members.a]\nroles = { film = 'boss' }", 7, "members.a.roles.film: a role is team or direct"),
+    ],
+)
+def test_his4_nobody_has_a_role_in_a_deleted_project(
+    folder: Path, text: str, line: int, complaint: str
+) -> None:
+    found = mistakes(folder, f"{FARM}{GONE}{text}\n")
+    assert any(where == line and complaint in said for where, said in found)
+
+
+def test_his4_where_all_projects_are_deleted_nobody_has_everything(folder: Path) -> None:
+    text = f"{FARM}[projects.film]\ndeleted = true\n"
+    (found,) = mistakes(folder, f"{text}[members.a]\n")
+    assert "members.a: has no role in a project" in found[1]
+    (found,) = mistakes(folder, text)
+    assert "nobody is let in" in found[1]
+
+
+def test_his4_a_deleted_project_is_named_to_the_proxy(folder: Path) -> None:
+    text = f"{FARM}{GONE}[members.a]\nroles = {{ other = 'team' }}\n"
+    config = read(folder, text)
+    assert config.proxy().settings.deleted_projects == {"film"}
+    assert list(config.directory.projects) == ["other"]
+    code, said, _ = check(folder, "it.toml")
+    assert code == 0
+    assert "project film is deleted: what is kept of it is removed\n" in said
+
+
 def test_all_mistakes_are_named_at_once_in_the_order_of_their_lines(folder: Path) -> None:
     found = mistakes(folder, "[listen]\nprot = 1\n[retention]\npayload_hours = 99\n")
     assert [line for line, _ in found] == [0, 2, 4]

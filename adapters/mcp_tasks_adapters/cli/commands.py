@@ -161,6 +161,12 @@ def serve(
     help="Keys in Base64, newest first: handles carry, sealed, what they stand for, and proxies that share "
     f"the keys take each other's. They may be given in the variable {HANDLE_KEYS_VARIABLE} instead.",
 )
+@click.option(
+    "--forget-project",
+    metavar="NAME",
+    help="Remove all that is kept of a project, and serve nobody. While a proxy runs, say deleted = true of "
+    "the project in CONFIG.",
+)
 @click.option("--check", is_flag=True, help="Say what each caller would see, and serve nobody.")
 @click.option("--json", "as_json", is_flag=True, help="Say it as one JSON object. Only with --check.")
 @click.pass_context
@@ -178,6 +184,7 @@ def proxy_command(
     handle_key_file: str | None,
     ca_file: str | None,
     legacy: str | None,
+    forget_project: str | None,
     check: bool,
     as_json: bool,
     **endpoint: Any,
@@ -199,7 +206,7 @@ def proxy_command(
         raise click.UsageError(f"{in_file[0]} is for a proxy without a file: CONFIG says that.")
     if config is not None and config.startswith(("http://", "https://")):
         raise click.UsageError("CONFIG is a file; a server is named with --upstream URL.")
-    if config is None and not upstreams and not stdio:
+    if config is None and not upstreams and not stdio and forget_project is None:
         raise click.UsageError("Nothing to stand before: give a CONFIG, --upstream or --upstream-stdio.")
     try:
         serve_proxy = from_loop_module(loop, "serve_proxy")  # which says so where an extra is missing
@@ -221,7 +228,11 @@ def proxy_command(
                 legacy=legacy,
             )
 
-        if check:
+        if forget_project is not None:
+            from mcp_tasks_adapters.cli.forgetting import forget_project as forget
+
+            click.echo(forget(read(), forget_project))
+        elif check:
             sys.exit(proxies.check_proxy(read, as_json=as_json))
         else:
             again = None if config is None else read

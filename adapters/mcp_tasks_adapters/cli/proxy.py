@@ -107,7 +107,8 @@ def make_config(
         policies={"input_kinds": frozenset(InputKind(kind) for kind in kinds)},
     )
     try:
-        config.proxy()
+        if declared:  # there are none where all that is wanted is to forget a project
+            config.proxy()
     except ValueError as error:
         raise ServeError(f"These upstreams cannot be served: {error}.") from error
     return config

@@ -32,6 +32,7 @@ def describe_config(config: ProxyConfig) -> dict[str, Any]:
         "handles": "stored" if config.handle_keys is None else "sealed",
         "legacy": _legacy(settings),
         "retention": {"payloadMs": retention.payload_ms, "metadataMs": retention.metadata_ms},
+        "deletedProjects": sorted(settings.deleted_projects),
         "upstreams": [_upstream(upstream) for upstream in config.upstreams],
         "callers": [_caller(config, settings, caller) for caller in callers],
         "lookingOnly": _lookers(config),
@@ -133,6 +134,8 @@ def _lines(described: dict[str, Any]) -> Iterator[str]:
     kept = described["retention"]
     hours, days = kept["payloadMs"] // HOUR_MS, kept["metadataMs"] // DAY_MS
     yield f"keeps results for {hours} h, and what happened to tasks for {days} days"
+    for project in described["deletedProjects"]:
+        yield f"project {project} is deleted: what is kept of it is removed"
     if described["handles"] == "sealed":
         yield "handles carry what they stand for, sealed"
     yield f"callers of {LEGACY_VERSION} get {_LEGACY[described['legacy']]}"

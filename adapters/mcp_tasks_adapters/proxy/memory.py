@@ -118,6 +118,15 @@ class MemoryProxyStore:
         if not places:
             del self._projects[entry.project]
 
+    def _remove(self, project: str) -> None:
+        """Remove all there is of a project."""
+        listed = {place.handle for place in self._projects.get(project, ())}
+        unlisted = {one.handle for one in self._bindings.values() if one and one.project == project}
+        for handle in listed | unlisted:
+            self._snapshots.pop(handle, None)
+            self._unbind(handle)
+            self._forget(handle)
+
     def _found(self, handle: str) -> tuple[TaskEntry, ...]:
         entry = self._entries.get(handle)
         return () if entry is None else (entry,)
@@ -140,6 +149,8 @@ class MemoryProxyStore:
             self._entries[handle] = observe(entry, observation)
 
     def _purge(self, purge: Purge) -> None:
+        for project in purge.projects:
+            self._remove(project)
         for handle, snapshot in list(self._snapshots.items()):
             if snapshot.stored_at_ms < purge.payloads_before_ms:
                 del self._snapshots[handle]

@@ -131,6 +131,7 @@ class Policies(TypedDict, total=False):
     cached_methods: frozenset[str]
     response_bytes: int | None
     retention: Retention
+    deleted_projects: frozenset[str]
     discovery_ttl_ms: int
     page_size: int
 

@@ -77,6 +77,8 @@ LOST_AT_ONCE: Final = 256
 
 _log = logging.getLogger("mcp_tasks_adapters")
 
+_OF_PROJECT: Final = "SELECT handle FROM entries WHERE json_extract(entry, '$.project') = ?"
+
 SCHEMA: Final = (
     # A handle that carries its binding has a row without one, for the counts.
     """
@@ -357,7 +359,40 @@ class _Tables:
         )
         return EntriesRead(wanted.token, tuple(_read_entry(entry) for (entry,) in rows))
 
+    def _remove(self, projects: frozenset[str]) -> None:
+        """Remove all there is of projects (HIS.4)."""
+        unlisted = self._unlisted(projects)
+        for handle in unlisted:
+            self._execute("DELETE FROM snapshots WHERE handle = ?", (handle,))
+            self._execute("DELETE FROM bindings WHERE handle = ?", (handle,))
+        removed = len(unlisted)
+        for project in projects:
+            for table in ("snapshots", "bindings"):
+                self._execute(f"DELETE FROM {table} WHERE handle IN ({_OF_PROJECT})", (project,))
+            gone = self._execute(f"DELETE FROM entries WHERE handle IN ({_OF_PROJECT})", (project,))
+            removed += gone.rowcount
+        if removed:
+            _log.warning("what was kept of deleted projects is removed: %d tasks", removed)
+
+    def _unlisted(self, projects: frozenset[str]) -> Sequence[str]:
+        """Return the handles of projects that only their bindings know: their entries are past their time."""
+        found = self._execute(
+            "SELECT handle FROM bindings "
+            "WHERE binding IS NOT NULL AND handle NOT IN (SELECT handle FROM entries)"
+        ).fetchall()
+        return [handle for (handle,) in found if self._project(handle) in projects]
+
+    def _project(self, handle: str) -> str | None:
+        """Return the project of a binding; ``None`` also for one that cannot be read, which nobody can."""
+        try:
+            binding = self._binding(handle)
+        except ValueError:
+            return None
+        return None if binding is None else binding.project
+
     def _purge(self, purge: Purge) -> Sequence[ProxyStoreFact]:
+        if purge.projects:
+            self._remove(purge.projects)
         self._execute("DELETE FROM snapshots WHERE stored_at_ms < ?", (purge.payloads_before_ms,))
         self._execute("DELETE FROM entries WHERE created_at_ms < ?", (purge.metadata_before_ms,))
         self._execute(

@@ -185,8 +185,8 @@ class DualEraUpstream:
         elif isinstance(fact, ResponseReceived | RequestFailed):
             self._direct.discard(fact.request)
             discovers = self._asked[fact.request].message["method"] == "server/discover"
-            if self.only is None and discovers and read_sign(fact, self.settings.versions, http=self.http) is Sign.LEGACY:
-                self.era = None
+            if discovers and read_sign(fact, self.settings.versions, http=self.http) is Sign.LEGACY:
+                self.era = self.only
             self._give(fact)
 
     def _take_legacy(self, fact: NotificationReceived | ServerAsked | StreamOpened) -> None:
