@@ -116,6 +116,8 @@ class ProxyLimits:
     followed_tasks: int = _positive(1024)
     """Tasks of one legacy upstream under one authorization whose questions are waited for; of those polled
     longest ago what they asked is forgotten."""
+    listed_tasks: int = _positive(32)
+    """Tasks on one page of a legacy caller's ``tasks/list``, each of which is asked for (LEG.7)."""
     cached_results: int = _positive(1024)
     """Results of ordinary calls that are kept (PRX.3)."""
     cached_bytes: int = _positive(16 * 1024 * 1024)

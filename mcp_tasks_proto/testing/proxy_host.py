@@ -19,6 +19,7 @@ from mcp_tasks_proto.inputs import (
     StreamReady,
     TimePassed,
 )
+from mcp_tasks_proto.legacy.proxy import HandlesListed, ListHandles
 from mcp_tasks_proto.proxy import (
     RANDOM_BYTES,
     Access,
@@ -51,7 +52,7 @@ from mcp_tasks_proto.wire.jsonrpc import notification_message, result_message
 __all__ = ["ProxyHost", "ProxyStore"]
 
 E = TypeVar("E")
-Question = LoadTask | SaveBinding | SaveSnapshot | DrawRandom
+Question = LoadTask | SaveBinding | SaveSnapshot | DrawRandom | ListHandles
 """The effects that a store, or the source of randomness, answers."""
 
 
@@ -65,7 +66,7 @@ class ProxyStore:
     drawn: int = 0
     """How much randomness was drawn; what comes next is made of it."""
 
-    def answer(self, effect: Question) -> ProxyInput:
+    def answer(self, effect: Question) -> Any:
         """Carry out one effect and return what a host would tell the engine."""
         match effect:
             case DrawRandom(token=token):
@@ -78,6 +79,13 @@ class ProxyStore:
                 self.snapshots[offered.handle] = kept
                 self.note(Note(offered.handle, evolve(seen, status=kept.status)))
                 return SnapshotKept(token, kept)
+            case ListHandles(principal=principal, after=after, limit=limit, token=token):
+                own = sorted(
+                    handle
+                    for handle, one in self.entries.items()
+                    if one.owner == principal and handle > (after or "")
+                )
+                return HandlesListed(token, own[:limit], len(own) > limit)
         return self._bind(effect)
 
     def _bind(self, effect: SaveBinding) -> ProxyInput:
@@ -160,7 +168,7 @@ class ProxyHost:
                 self.in_flight.pop(given.request, None)
             self.deadline = step.deadline
             for effect in step.effects:
-                if not isinstance(effect, (LoadTask, SaveBinding, SaveSnapshot, DrawRandom)):
+                if not isinstance(effect, (LoadTask, SaveBinding, SaveSnapshot, DrawRandom, ListHandles)):
                     self._take(effect)
                     if self.reads and isinstance(effect, Send):
                         facts.append(StreamReady(effect.exchange))

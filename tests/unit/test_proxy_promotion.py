@@ -339,7 +339,7 @@ def test_prx16_with_sealed_handles_the_binding_is_kept_all_the_same() -> None:
 # -- projects that are deleted ------------------------------------------------------------------------------
 
 FILM = Access(project="film")
-DELETED = {"promote_after_ms": 5000, "deleted_projects": frozenset({"film"})}
+DELETED: dict[str, Any] = {"promote_after_ms": 5000, "deleted_projects": frozenset({"film"})}
 
 
 def test_his4_deleting_a_project_removes_what_is_kept_of_it_at_once() -> None:

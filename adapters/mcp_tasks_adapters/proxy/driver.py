@@ -44,6 +44,7 @@ from mcp_tasks_proto.legacy.messages import SendLegacy
 from mcp_tasks_proto.legacy.proxy import (
     DualEraProxy,
     DualEraProxyInput,
+    ListHandles,
     SendLegacyUpstream,
     UpstreamFact,
     UpstreamSaid,
@@ -157,6 +158,7 @@ class ProxyDriver:
             DrawRandom: self._draw_random,
             LoadTask: self._ask_store,
             SaveBinding: self._ask_store,
+            ListHandles: self._ask_store,
             SaveSnapshot: self._ask_store,
             DropTask: self._tell_store,
             Note: self._tell_store,

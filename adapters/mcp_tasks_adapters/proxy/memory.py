@@ -19,6 +19,7 @@ from mcp_tasks_adapters.proxy.storing import (
 from mcp_tasks_adapters.storing import LoopThread
 from mcp_tasks_proto.history import Observation, Place, TaskEntry, assign, observe, place_of
 from mcp_tasks_proto.inputs import Saved, SaveFailed, SaveRefused
+from mcp_tasks_proto.legacy.proxy import HandlesListed, ListHandles
 from mcp_tasks_proto.proxy import (
     Binding,
     DropTask,
@@ -72,6 +73,10 @@ class MemoryProxyStore:
                 self._observe(handle, observation)
             case Purge():
                 self._purge(effect)
+            case ListHandles(principal=principal, after=after, limit=limit, token=token):
+                start = after or ""
+                own = sorted(one for one, of in self._owners.items() if of == principal and one > start)
+                answer(HandlesListed(token, own[:limit], len(own) > limit))
             case ReadEntries():
                 answer(EntriesRead(effect.token, self._stretch(effect)))
             case ReadEntry(handle=handle, token=token):

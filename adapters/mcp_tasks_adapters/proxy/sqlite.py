@@ -45,6 +45,7 @@ from mcp_tasks_proto.history import (
     observe,
 )
 from mcp_tasks_proto.inputs import Saved, SaveFailed, SaveRefused, WorkLost
+from mcp_tasks_proto.legacy.proxy import HandlesListed, ListHandles
 from mcp_tasks_proto.proxy import (
     Binding,
     DropTask,
@@ -78,6 +79,9 @@ LOST_AT_ONCE: Final = 256
 _log = logging.getLogger("mcp_tasks_adapters")
 
 _OF_PROJECT: Final = "SELECT handle FROM entries WHERE json_extract(entry, '$.project') = ?"
+
+_BY_OWNER: Final = "CREATE INDEX IF NOT EXISTS bindings_by_owner ON bindings (owner, handle)"
+"""Files of before have none; to whoever does not look for it, it makes no difference."""
 
 SCHEMA: Final = (
     # A handle that carries its binding has a row without one, for the counts.
@@ -268,6 +272,8 @@ class _Tables:
                     return ()
                 case Purge():
                     return self._purge(effect)
+                case ListHandles():
+                    return [self._owned(effect)]
                 case ReadEntries():
                     return [self._stretch(effect)]
                 case ReadEntry(handle=handle, token=token):
@@ -348,6 +354,14 @@ class _Tables:
     def _put(self, entry: TaskEntry) -> None:
         changed = json.dumps(entry_to_json(entry))
         self._execute("UPDATE entries SET entry = ? WHERE handle = ?", (changed, entry.handle))
+
+    def _owned(self, wanted: ListHandles) -> ProxyStoreFact:
+        rows = self._execute(
+            "SELECT handle FROM bindings WHERE owner = ? AND handle > ? ORDER BY handle LIMIT ?",
+            (owner_of(wanted.principal), wanted.after or "", wanted.limit + 1),
+        )
+        handles = [handle for (handle,) in rows]
+        return HandlesListed(wanted.token, handles[: wanted.limit], len(handles) > wanted.limit)
 
     def _stretch(self, wanted: ReadEntries) -> ProxyStoreFact:
         after = Place(-_LAST_MS, "") if wanted.after is None else wanted.after
@@ -471,6 +485,7 @@ def _claim(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
+    connection.execute(_BY_OWNER)
     if ask("PRAGMA journal_mode = WAL") != "wal":
         raise StoreError(f"{path} cannot be used: SQLite cannot keep a write-ahead log beside it.")
     connection.execute("PRAGMA synchronous = FULL")

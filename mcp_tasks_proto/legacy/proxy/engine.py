@@ -70,6 +70,7 @@ class DualEraProxy(LegacyDoor):
             timers=self._timers,
             limits=self.limits,
             proxy_limits=self.settings.limits,
+            sealer=self.settings.sealer,
         )
 
     def handle(self, input: DualEraProxyInput, *, now: int) -> DualEraProxyStep:  # noqa: A002
@@ -117,6 +118,7 @@ class DualEraProxy(LegacyDoor):
         if not self.settings.legacy_callers:
             self._registry.end_all()
         self._requests.proxy_limits = changed.settings.limits
+        self._requests.sealer = changed.settings.sealer
 
     def _open_own_stream(self, session: Session, exchange: Hashable) -> None:
         """Listen on behalf of a client who can be told that there are other tools."""
@@ -175,7 +177,9 @@ class DualEraProxy(LegacyDoor):
             capabilities=own,
         )
         tasks = TASKS_EXTENSION in served.get("extensions", {})
-        result = initialize_result(introduced, tasks=tasks, list_tasks=False)
+        result = initialize_result(
+            introduced, tasks=tasks, list_tasks=tasks and received.principal is not None
+        )
         self._open(received, request, capabilities, result)
         session = self._registry.find(session_key(received), received.principal)
         if session is not None:

@@ -429,7 +429,8 @@ class ProxyStage:
             random = to_bytes(handle(f"H{next(self._handles)}"))
             assert random is not None
             return RandomDrawn(effect.token, random)
-        return self._store.answer(effect)
+        answer: ProxyInput = self._store.answer(effect)
+        return answer
 
     def _entries(self) -> dict[str, TaskEntry]:
         """Return the ledger by short names."""
