@@ -17,6 +17,7 @@ from mcp_tasks_adapters.storing import StoreError
 
 from mcp_tasks_proto.history import Observation, assign, place_of
 from mcp_tasks_proto.inputs import LoadFailed, Saved, SaveFailed, SaveRefused, WorkLost
+from mcp_tasks_proto.legacy.proxy import HandlesListed, ListHandles
 from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.proxy import (
     DropTask,
@@ -112,6 +113,31 @@ def test_his2_a_task_is_assigned_in_one_step(bench: Bench) -> None:
     assert none == EntriesRead("assign", ())
     assert (assigned.token, found.token) == ("assign", "read")
     assert assigned.entries == found.entries == (assign(entry(), actor="bob", assignee="carol", now=NOW + 5),)
+
+
+def test_leg7_handles_of_one_principal_are_listed_page_by_page(bench: Bench) -> None:
+    ask(
+        bench,
+        *(save(handle) for handle in ("b", "é", "a", "c")),
+        save("d", owner="bob"),
+        save("e", stored=False),
+    )
+    first = ListHandles(principal="alice", after=None, limit=2, token="list")
+    assert ask(bench, first, evolve(first, after="b"), evolve(first, after="c", limit=9)) == [
+        HandlesListed("list", ["a", "b"], True),
+        HandlesListed("list", ["c", "e"], True),
+        HandlesListed("list", ["e", "é"], False),
+    ]
+    assert ask(bench, evolve(first, principal="carol")) == [HandlesListed("list", [], False)]
+
+
+def test_leg7_a_file_of_before_lists_its_handles_too(on_disk: Callable[[], Bench], tmp_path: Path) -> None:
+    ask(on_disk(), save("a"))
+    on_disk().close()
+    with closing(sqlite3.connect(tmp_path / "proxy.db")) as file, file:
+        file.execute("DROP INDEX bindings_by_owner")
+    listing = ListHandles(principal="alice", after=None, limit=2, token="list")
+    assert ask(on_disk(), listing) == [HandlesListed("list", ["a"], False)]
 
 
 def deleted(*projects: str) -> Purge:

@@ -500,6 +500,23 @@ def test_prx_an_upstream_that_lost_a_task_is_told_apart() -> None:
     assert reason(host.reply_to(exchange)) == "upstream_lost_task"
 
 
+def test_prx_after_a_restart_a_task_of_the_session_before_may_be_lost_and_its_owner_is_told() -> None:
+    """A server may show a task to its own session only; which, the proxy that began again cannot know."""
+    before = make_dual_era()
+    handle = handed_out(before)
+    host = make_dual_era(store=before.store)
+    exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    attempt = host.waiting("tasks/get").request
+    host.give(UpstreamAnswered(request=attempt, message=None, http_status=400))
+    host.open_session()
+    assert host.sent_legacy("tasks/get")[0]["params"]["taskId"] == "old-7"
+    host.refuse("tasks/get", {"code": -32602, "message": "no such task"})
+    assert reason(host.reply_to(exchange)) == "upstream_lost_task"
+    exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    host.answer("tasks/get", legacy_task())
+    assert view(host.reply_to(exchange))["status"] == "working", "nothing was written down as lost"
+
+
 def test_lim3_of_tasks_that_are_polled_no_more_what_they_ask_is_forgotten() -> None:
     host = make_dual_era(proxy_limits=ProxyLimits(followed_tasks=1))
     first = handed_out(host, "old-1")
