@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -333,3 +334,23 @@ def test_his4_a_project_is_forgotten_while_no_proxy_runs(tmp_path: Path) -> None
 def test_what_is_kept_in_memory_cannot_be_forgotten(tmp_path: Path) -> None:
     code, said = forget(tmp_path, "--forget-project", "film")
     assert (code, "What is kept in memory ends with its proxy" in said) == (1, True)
+
+
+# -- on stdio ------------------------------------------------------------------------------------------------
+
+
+@both_loops
+def test_std1_a_proxy_for_one_caller_on_stdio(loop: str, farm: Served) -> None:
+    proxy = [*MCP_TASKS, "proxy", "--stdio", "--loop", loop, "--upstream", f"farm={farm.url}"]
+    ended = CliRunner().invoke(mcp_tasks, ["tools", "--stdio", shlex.join(proxy)])
+    assert (ended.exit_code, ended.stdout.split()[0]) == (0, "publish")
+
+
+def test_prx7_on_stdio_nobody_says_who_calls(tmp_path: Path) -> None:
+    path = tmp_path / "proxy.toml"
+    path.write_text(
+        '[upstreams.a]\nurl = "http://a.example/"\n[members.x]\n'
+        f"tokens = [ {{ sha256 = '{sha256(TOKEN.encode()).hexdigest()}' }} ]\n"
+    )
+    code, said = forget(tmp_path, str(path), "--stdio")
+    assert (code, "Over stdin nobody can say who calls" in said) == (1, True)

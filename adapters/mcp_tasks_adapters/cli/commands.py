@@ -119,6 +119,12 @@ def serve(
 @loop_option
 @endpoint_options
 @click.option(
+    "--stdio",
+    "on_stdio",
+    is_flag=True,
+    help="Serve one caller over stdin and stdout instead of HTTP. It has no name.",
+)
+@click.option(
     "--input",
     "kinds",
     type=click.Choice([kind.value for kind in InputKind]),
@@ -177,6 +183,7 @@ def proxy_command(
     upstreams: tuple[str, ...],
     stdio: tuple[str, ...],
     loop: str,
+    on_stdio: bool,
     kinds: tuple[str, ...],
     callers: str | None,
     store: str | None,
@@ -209,7 +216,8 @@ def proxy_command(
     if config is None and not upstreams and not stdio and forget_project is None:
         raise click.UsageError("Nothing to stand before: give a CONFIG, --upstream or --upstream-stdio.")
     try:
-        serve_proxy = from_loop_module(loop, "serve_proxy")  # which says so where an extra is missing
+        # Which says so where an extra is missing.
+        serve_proxy = from_loop_module(loop, "serve_proxy_stdio" if on_stdio else "serve_proxy")
         from mcp_tasks_adapters.cli import proxy as proxies
 
         here = {name: value for name, value in endpoint.items() if name in given}
@@ -236,7 +244,7 @@ def proxy_command(
             sys.exit(proxies.check_proxy(read, as_json=as_json))
         else:
             again = None if config is None else read
-            proxies.run_proxy(read(), read=again, serve_proxy=serve_proxy, loop=loop)
+            proxies.run_proxy(read(), read=again, serve_proxy=serve_proxy, loop=loop, on_stdio=on_stdio)
     except (ServeError, StoreError) as error:
         raise click.ClickException(str(error)) from None
 

@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 
 from mcp_tasks_adapters.cli.proxy_check import describe_config, render_config
 from mcp_tasks_adapters.cli.reloading import Reloading
-from mcp_tasks_adapters.cli.serve import Endpoint, ServeError, run_endpoint
+from mcp_tasks_adapters.cli.serve import Endpoint, ServeError, run_channel, run_endpoint
 from mcp_tasks_adapters.cli.stopping import GRACE_MS, HangUps
 from mcp_tasks_adapters.cli.store import HANDLE_KEYS_VARIABLE, KEYS_VARIABLE, sqlite_path
 from mcp_tasks_adapters.proxy import (
@@ -240,9 +240,11 @@ def run_proxy(
     read: Callable[[], ProxyConfig] | None,
     serve_proxy: Callable[..., Awaitable[None]],
     loop: str,
+    on_stdio: bool = False,
 ) -> None:
     """Run until SIGTERM or SIGINT, on ``loop``, by its ``serve_proxy``; a configuration that can be ``read``
-    anew is, on SIGHUP.
+    anew is, on SIGHUP. ``on_stdio``: ``serve_proxy`` is for one caller on stdin and stdout, whose end is the
+    proxy's.
 
     Raises :class:`~mcp_tasks_adapters.cli.serve.ServeError` and
     :class:`~mcp_tasks_adapters.storing.StoreError`.
@@ -253,6 +255,13 @@ def run_proxy(
     listen = config.listen
     limits = evolve(config.limits, shutdown_grace_ms=min(config.limits.shutdown_grace_ms, GRACE_MS))
     proxy = evolve(config, limits=limits).proxy()
+    if on_stdio:
+        if config.callers is not None:
+            raise ServeError(
+                "Over stdin nobody can say who calls: --stdio is for a proxy without members and API keys."
+            )
+        run_channel(partial(serve_proxy, proxy, store=chosen.store), loop=loop, notice=chosen.notice)
+        return
     reloading = None if read is None else Reloading(read, config, proxy.settings.sealer)
     running = None if reloading is None else reloading.running
     run_endpoint(
