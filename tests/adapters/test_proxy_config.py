@@ -149,7 +149,12 @@ def test_his3_people_look_at_projects_and_programs_do_not(folder: Path) -> None:
     assert config.access(alice, "another") is None
     gil = Caller("gil", Access())
     assert config.access(gil, "film") == config.directory.access("gil", "film", config.upstream_settings)
+    assert [one["project"] for one in config.projects(alice)] == ["film"]
+    shown = config.project(alice, "film")
+    assert shown is not None
+    assert (shown["label"], len(shown["members"])) == ("The film", 2)
     for nobody in (build, Caller(None, Access())):
+        assert (config.projects(nobody), config.project(nobody, "film")) == ((), None)
         assert config.viewer(nobody, "film") is None
         assert config.access(nobody, "film") is None
 

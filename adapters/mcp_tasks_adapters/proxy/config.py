@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from attrs import evolve, field, frozen
 
@@ -101,6 +102,18 @@ class ProxyConfig:
         if caller.principal is None or caller.access.api_key:
             return None
         return self.directory.viewer(caller.principal, project, self.upstream_settings)
+
+    def projects(self, caller: Caller) -> Sequence[Mapping[str, Any]]:
+        """Return the projects that a caller may look at; somebody who is nobody in person looks at none."""
+        if caller.principal is None or caller.access.api_key:
+            return ()
+        return self.directory.shown_projects(caller.principal)
+
+    def project(self, caller: Caller, project: str) -> Mapping[str, Any] | None:
+        """Return one of these with its members."""
+        if caller.principal is None or caller.access.api_key:
+            return None
+        return self.directory.shown_project(caller.principal, project)
 
     def access(self, caller: Caller, project: str) -> Access | None:
         """Return what a caller may do with tasks of a project; ``None``: nothing, or it is nobody in person.
