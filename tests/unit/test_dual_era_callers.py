@@ -694,6 +694,15 @@ def test_leg7_pages_follow_each_other() -> None:
         assert error(host.reply_to(refused))["code"] == -32602
 
 
+def test_leg7_a_state_of_a_round_is_no_cursor() -> None:
+    """It is sealed with the same keys, and may be nested deeper than any cursor."""
+    host = bridged_for()
+    sealer = host.engine.settings.sealer
+    for payload in (b"[" * 200 + b"]" * 200, b'{"after":"x"}'):
+        refused = host.ask("tasks/list", {"cursor": sealer.seal(payload)}, principal="alice", id=22)
+        assert error(host.reply_to(refused))["code"] == -32602
+
+
 def test_leg7_a_cursor_is_of_no_use_to_another_caller() -> None:
     host = bridged_for(proxy_limits=ProxyLimits(listed_tasks=1))
     for number in range(2):

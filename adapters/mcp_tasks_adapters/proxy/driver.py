@@ -254,7 +254,6 @@ class ProxyDriver:
         authenticated anew, and a stream ends where that fails (PRX.7).
         """
         self._ways.change(proxy)
-        self._troubles.forget()
         self._door.principal, self._door.limits = proxy.authenticate, proxy.settings.limits
         self._dashboard.change(proxy)
         self.feed(SettingsChanged(proxy.settings))
@@ -269,6 +268,7 @@ class ProxyDriver:
             else:
                 self._rechecks.ask(owed.received, owed.facts)
         self._end_old_ways()
+        self._troubles.forget()
 
     def wake(self) -> None:
         """The time asked for by ``Loop.wake_at`` has come."""

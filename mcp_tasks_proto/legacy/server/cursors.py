@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from mcp_tasks_proto.errors import invalid_params
+from mcp_tasks_proto.errors import RemoteProtocolError, invalid_params
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.request_state import Sealer
 from mcp_tasks_proto.wire.jsonrpc import decode, encode
@@ -32,7 +32,11 @@ class Cursors:
         payload = self.sealer.open(cursor) if isinstance(cursor, str) else None
         if payload is None:
             return None
-        match decode(payload, self.limits):
+        try:
+            contents = decode(payload, self.limits)
+        except RemoteProtocolError:  # a requestState is sealed with the same keys, and may be nested deeper
+            return None
+        match contents:
             case {"tasks/list": owner, "after": str() as after} if owner == principal:
                 return after
         return None
