@@ -17,10 +17,10 @@ ANSWERED = ResponseReceived(request=2, message={}, http=HttpReply(status=200))
 FARM, ALICES = ("farm", ""), ("farm", "alice")
 
 
-def said(caplog: pytest.LogCaptureFixture, *facts: Any) -> list[str]:
+def said(caplog: pytest.LogCaptureFixture, *facts: Any, method: str = "tools/list") -> list[str]:
     troubles = Troubles()
     for way, fact in facts:
-        troubles.note(way, fact)
+        troubles.note(way, method, fact)
     return [record.getMessage() for record in caplog.records]
 
 
@@ -70,6 +70,14 @@ def test_what_says_nothing_of_the_upstream_is_not_told(
     caplog: pytest.LogCaptureFixture, fact: ResponseReceived | RequestFailed
 ) -> None:
     assert said(caplog, (FARM, fact)) == []
+
+
+def test_an_address_where_no_server_of_mcp_is_found_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    nowhere = ResponseReceived(request=1, message=None, http=HttpReply(status=404))
+    assert said(caplog, (FARM, nowhere)) == [], "so does a server that speaks another revision"
+    assert said(caplog, (FARM, nowhere), method="initialize") == [
+        "upstream farm is no server of MCP: HTTP 404"
+    ]
 
 
 @pytest.mark.parametrize("loop", LOOPS)

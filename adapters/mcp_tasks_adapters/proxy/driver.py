@@ -417,7 +417,7 @@ class ProxyDriver:
         if last:
             asked = self._in_flight.pop(fact.request, None)
             if asked is not None and asked[1] not in _STREAMS:
-                self._troubles.note(asked[2], fact)
+                self._troubles.note(asked[2], asked[1], fact)
         self.feed(fact)
         if last:
             self._note_landing()

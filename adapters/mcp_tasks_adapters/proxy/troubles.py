@@ -6,6 +6,7 @@ import logging
 from typing import Final
 
 from mcp_tasks_proto.legacy.proxy import UpstreamFact
+from mcp_tasks_proto.legacy.vocabulary import INITIALIZE
 from mcp_tasks_proto.requester import Fault, RequestFailed, ResponseReceived
 
 __all__ = ["Troubles", "Way"]
@@ -28,9 +29,9 @@ class Troubles:
     def __init__(self) -> None:
         self._known: dict[Way, str] = {}
 
-    def note(self, way: Way, fact: UpstreamFact) -> None:
+    def note(self, way: Way, method: str, fact: UpstreamFact) -> None:
         """Take note of how a request was answered, or that it was not."""
-        trouble = _trouble(fact)
+        trouble = _trouble(method, fact)
         if trouble is None:
             if self._known and self._known.pop(way, None) is not None and isinstance(fact, ResponseReceived):
                 _log.warning("%s answers again", _named(way))
@@ -43,7 +44,7 @@ class Troubles:
         self._known.clear()
 
 
-def _trouble(fact: UpstreamFact) -> str | None:
+def _trouble(method: str, fact: UpstreamFact) -> str | None:
     if isinstance(fact, RequestFailed):
         # What a caller has sent, and no transport can carry, says nothing of the upstream.
         return None if fact.fault is Fault.CALLER else f"does not answer: {_without_names(fact.reason)}"
@@ -52,7 +53,12 @@ def _trouble(fact: UpstreamFact) -> str | None:
     status = fact.http.status
     if status in _REFUSES:
         return f"does not take its credentials: HTTP {status}"
-    return f"does not answer: HTTP {status}" if status >= 500 and fact.message is None else None
+    if fact.message is not None:
+        return None
+    if status >= 500:
+        return f"does not answer: HTTP {status}"
+    # Both eras were tried by then: nobody there knows what is asked.
+    return f"is no server of MCP: HTTP {status}" if status >= 400 and method == INITIALIZE else None
 
 
 def _without_names(reason: str) -> str:
