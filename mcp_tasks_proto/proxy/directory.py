@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from typing import Any
 
 from attrs import field, frozen
 
@@ -94,6 +95,26 @@ class Directory:
     def projects_of(self, principal: str) -> Sequence[str]:
         """Return the projects that somebody may look at, in the order of the directory."""
         return [project for project in self.projects if self.role(principal, project) is not None]
+
+    def shown_projects(self, principal: str) -> list[dict[str, Any]]:
+        """Return the projects that somebody may look at, as JSON, each with what they are there (HIS.3)."""
+        return [self._shown(name, self.projects[name], principal) for name in self.projects_of(principal)]
+
+    def shown_project(self, principal: str, project: str) -> dict[str, Any] | None:
+        """Return one of these with its members, to whom tasks can be assigned (HIS.2); ``None``: there is no
+        such project, or somebody has no role there."""
+        if self.role(principal, project) is None:
+            return None
+        members = [
+            {"principal": name, "label": member.label or name, "role": role.value}
+            for name, member in self.members.items()
+            if (role := self.role(name, project)) is not None
+        ]
+        return {**self._shown(project, self.projects[project], principal), "members": members}
+
+    def _shown(self, name: str, project: Project, principal: str) -> dict[str, Any]:
+        role = self.members[principal].roles[name]
+        return {"project": name, "label": project.label or name, "role": role.value}
 
     def access(
         self,

@@ -205,7 +205,9 @@ class ProxyEngine:
         self._listeners.upstream_changed(changed.upstream)
 
     def _settings_changed(self, changed: SettingsChanged) -> None:
-        self._shared.settings = changed.settings
+        before, self._shared.settings = self._shared.settings, changed.settings
+        if changed.settings.deleted_projects - before.deleted_projects:
+            self._purge()
         self._discoveries.settings_changed()
         self._calls.results.clear()
         self._listeners.settings_changed()
@@ -254,6 +256,7 @@ class ProxyEngine:
                 now_ms=shared.now,
                 payloads_before_ms=shared.now - kept.payload_ms + 1,
                 metadata_before_ms=shared.now - kept.metadata_ms + 1,
+                projects=shared.settings.deleted_projects,
             )
         )
         shared.timers.set(PURGE, shared.now + shared.limits.purge_interval_ms)

@@ -159,14 +159,19 @@ class Fetching:
     def keep(
         self, binding: Binding, seen: Seen, then: Callable[[Seen | None], None], *, polled: bool = False
     ) -> None:
-        """Keep an end; ``then`` gets the one that stands, or ``None`` where the store could not."""
+        """Keep an end; ``then`` gets the one that stands, or ``None`` where the store could not.
+
+        Of a project that is deleted nothing is kept, be it that a call of its was under way (HIS.4).
+        """
+        if binding.project in self.desk.shared.settings.deleted_projects:
+            return then(seen)
         snapshot = Snapshot(
             handle=binding.handle,
             status=seen.status,
             view=seen.view,
             stored_at_ms=self.desk.shared.now,
         )
-        self.desk.asking.save_snapshot(
+        return self.desk.asking.save_snapshot(
             snapshot,
             self.desk.observation(seen.status, polled=polled),
             lambda answer: then(seen_of(answer.snapshot) if isinstance(answer, SnapshotKept) else None),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from re import compile as pattern
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from attrs import field, frozen, validators
 
@@ -116,6 +116,8 @@ class ProxyLimits:
     followed_tasks: int = _positive(1024)
     """Tasks of one legacy upstream under one authorization whose questions are waited for; of those polled
     longest ago what they asked is forgotten."""
+    listed_tasks: int = _positive(32)
+    """Tasks on one page of a legacy caller's ``tasks/list``, each of which is asked for (LEG.7)."""
     cached_results: int = _positive(1024)
     """Results of ordinary calls that are kept (PRX.3)."""
     cached_bytes: int = _positive(16 * 1024 * 1024)
@@ -146,6 +148,11 @@ class Upstream:
     """Whether it is asked to push; otherwise its tasks are polled (PRX.14)."""
     http: bool = True
     """Whether it is reached over Streamable HTTP; else on stdio. Only 2025-11-25 makes a difference there."""
+    era: Literal["modern", "legacy"] | None = field(
+        default=None, validator=validators.in_((None, "modern", "legacy"))
+    )
+    """The only protocol that is spoken with it; ``None``: it shows which. Of use to
+    :class:`~mcp_tasks_proto.legacy.proxy.DualEraProxy` alone: the engine itself speaks the modern one."""
 
     @name.validator
     def _check_name(self, _: Any, name: str) -> None:
@@ -218,6 +225,8 @@ class ProxySettings:
     """The feature gate of the task path as a whole."""
     bridging: bool = False
     """Whether legacy callers may have tasks of modern upstreams."""
+    legacy_callers: bool = True
+    """Whether callers of 2025-11-25 are let in at all (LEG.9); else they are told what is spoken here."""
     promote_after_ms: int | None = field(
         default=None, validator=validators.optional([validators.instance_of(int), validators.gt(0)])
     )
@@ -248,6 +257,9 @@ class ProxySettings:
     """The longest result of an ordinary call that is passed on whole; ``None``: whatever the host reads. The
     text of a longer one is cut, and what cannot be cut is refused (PRX.3)."""
     retention: Retention = field(factory=Retention)
+    deleted_projects: frozenset[str] = frozenset()
+    """Projects of which nothing is to be kept: what there is, is removed at once (HIS.4). Whoever names them
+    gives nobody access to them any more."""
     sealer: Sealer
     """Seals ``requestState``. One that encrypts, where upstreams' own states must not be read by callers."""
     limits: ProxyLimits = field(factory=ProxyLimits)
@@ -263,7 +275,8 @@ class ProxySettings:
         if not names:
             raise ValueError("a proxy needs an upstream")
         if len(set(names)) < len(names):
-            raise ValueError("two upstreams have the same name")
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"two upstreams have the same name, {twice!r}")
         for method in sorted(self.methods):
             if method.startswith("tasks/"):
                 raise ValueError(f"{method}: the prefix tasks/ is reserved for the Tasks extension")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from attrs import define, evolve, field
 
 from mcp_tasks_proto.effects import Reply, Send
-from mcp_tasks_proto.history import TaskEntry, observe
+from mcp_tasks_proto.history import TaskEntry, observe, of_project
 from mcp_tasks_proto.inputs import (
     HttpHead,
     MessageReceived,
@@ -19,6 +19,7 @@ from mcp_tasks_proto.inputs import (
     StreamReady,
     TimePassed,
 )
+from mcp_tasks_proto.legacy.proxy import HandlesListed, ListHandles
 from mcp_tasks_proto.proxy import (
     RANDOM_BYTES,
     Access,
@@ -51,7 +52,7 @@ from mcp_tasks_proto.wire.jsonrpc import notification_message, result_message
 __all__ = ["ProxyHost", "ProxyStore"]
 
 E = TypeVar("E")
-Question = LoadTask | SaveBinding | SaveSnapshot | DrawRandom
+Question = LoadTask | SaveBinding | SaveSnapshot | DrawRandom | ListHandles
 """The effects that a store, or the source of randomness, answers."""
 
 
@@ -65,7 +66,7 @@ class ProxyStore:
     drawn: int = 0
     """How much randomness was drawn; what comes next is made of it."""
 
-    def answer(self, effect: Question) -> ProxyInput:
+    def answer(self, effect: Question) -> Any:
         """Carry out one effect and return what a host would tell the engine."""
         match effect:
             case DrawRandom(token=token):
@@ -78,6 +79,13 @@ class ProxyStore:
                 self.snapshots[offered.handle] = kept
                 self.note(Note(offered.handle, evolve(seen, status=kept.status)))
                 return SnapshotKept(token, kept)
+            case ListHandles(principal=principal, after=after, limit=limit, token=token):
+                own = sorted(
+                    handle
+                    for handle, one in self.entries.items()
+                    if one.owner == principal and handle > (after or "")
+                )
+                return HandlesListed(token, own[:limit], len(own) > limit)
         return self._bind(effect)
 
     def _bind(self, effect: SaveBinding) -> ProxyInput:
@@ -106,7 +114,12 @@ class ProxyStore:
         self.entries.pop(handle, None)
 
     def purge(self, purge: Purge) -> None:
-        """Remove what is past its time."""
+        """Remove what is past its time, and what belongs to projects that are deleted."""
+        for project in purge.projects:
+            unlisted = {one.handle for one in self.bindings.values() if one.project == project}
+            for handle in unlisted.union(of_project(self.entries, project)):
+                self.snapshots.pop(handle, None)
+                self.drop(handle)
         for handle, snapshot in list(self.snapshots.items()):
             if snapshot.stored_at_ms < purge.payloads_before_ms:
                 del self.snapshots[handle]
@@ -155,7 +168,7 @@ class ProxyHost:
                 self.in_flight.pop(given.request, None)
             self.deadline = step.deadline
             for effect in step.effects:
-                if not isinstance(effect, (LoadTask, SaveBinding, SaveSnapshot, DrawRandom)):
+                if not isinstance(effect, (LoadTask, SaveBinding, SaveSnapshot, DrawRandom, ListHandles)):
                     self._take(effect)
                     if self.reads and isinstance(effect, Send):
                         facts.append(StreamReady(effect.exchange))

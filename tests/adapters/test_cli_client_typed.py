@@ -37,6 +37,7 @@ VISIT: Final = {
     "params": {"mode": "url", "message": "Pay.", "url": "https://pay.example/"},
 }
 
+CERTIFICATE: Final = Path(__file__).parent / "localhost.pem"
 ACCEPTED: Final = {"action": "accept"}
 
 
@@ -192,6 +193,29 @@ def test_names_a_task_as_it_is_typed(endpoint: str, task_id: str, words: str) ->
 def test_says_what_is_wrong_with_a_server(endpoint: str, headers: dict[str, str], complaint: str) -> None:
     with pytest.raises(InputError, match=re.escape(complaint)):
         Place.of(endpoint, headers)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "name", "complaint"),
+    [
+        ("https://farm.example/", "none.pem", "none.pem cannot be read: No such file"),
+        ("https://farm.example/", "text", "text holds no certificates as PEM"),
+        ("https://farm.example/", "empty", "empty holds no certificates as PEM"),
+        ("stdio:python server.py", "text", "--ca-file is for servers over HTTP."),
+    ],
+)
+def test_says_what_is_wrong_with_certificates(
+    tmp_path: Path, endpoint: str, name: str, complaint: str
+) -> None:
+    (tmp_path / "text").write_text("-----BEGIN CERTIFICATE-----")
+    (tmp_path / "empty").touch()
+    with pytest.raises(InputError, match=re.escape(complaint)):
+        Place.of(endpoint, {}, None, str(tmp_path / name))
+
+
+def test_certificates_are_typed_again_to_go_on() -> None:
+    words = Place.of("https://farm.example/", {}, "modern", str(CERTIFICATE)).words("t1")
+    assert words == f"--era modern --ca-file {CERTIFICATE} https://farm.example/ t1"
 
 
 def test_reads_headers() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -20,10 +21,13 @@ from mcp_tasks_adapters.cli.commands import mcp_tasks
 from mcp_tasks_adapters.cli.proxy import choose_proxy_store, make_config
 from mcp_tasks_adapters.cli.serve import ServeError
 from mcp_tasks_adapters.proxy import HttpUpstream, MemoryProxyStore, SqliteProxyStore, StdioUpstream
+from mcp_tasks_adapters.stores.sealing import RecordKeys
 from mcp_tasks_adapters.storing import StoreError
 
 from mcp_tasks_proto.vocabulary import MODERN_VERSION
 from mcp_tasks_proto.wire.http import request_headers
+from tests.adapters.proxy_harness import ask, save
+from tests.adapters.store_harness import Bench
 from tests.adapters.test_cli import MCP_TASKS, PATIENCE_S, Served, events, request
 
 both_loops = pytest.mark.parametrize("loop", ["trio", "asyncio"])
@@ -131,7 +135,16 @@ def test_prx15_tools_of_several_upstreams_have_their_names(farm: Served) -> None
         (["--upstream", "http://a.example/", "--upstream", "b=http://b.example/"], "each needs a name"),
         (["--upstream", "ftp://a.example/"], "an endpoint is an http:// or https:// URL"),
         (["--upstream", "a__b=http://a.example/"], "an upstream's name"),
-        (["--upstream", "a=http://a.example/", "--upstream", "a=http://b.example/"], "the same name"),
+        (["--upstream", "a=http://a.example/", "--upstream", "a=http://b.example/"], "the same name, 'a'"),
+        (["http://a.example/mcp"], "CONFIG is a file; a server is named with --upstream URL"),
+        (
+            ["--upstream", "http://a.example/", "--allow-origin", "a.example"],
+            "a.example is an origin as browsers",
+        ),
+        (
+            ["--upstream", "http://a.example/", "--allow-host", "http://a"],
+            "http://a is a host, with no http://",
+        ),
         (["--upstream", "http://a.example/", "--store", "postgres:x"], "sqlite:FILE or memory:"),
         (["--upstream", "http://a.example/", "--callers", "none.toml"], "none.toml cannot be read"),
     ],
@@ -140,6 +153,13 @@ def test_a_mistake_on_the_command_line_is_named(command: list[str], complaint: s
     ended = CliRunner().invoke(mcp_tasks, ["proxy", *command])
     assert ended.exit_code != 0
     assert complaint in ended.output
+
+
+def test_sec2_a_password_in_an_address_is_not_repeated() -> None:
+    ended = CliRunner().invoke(mcp_tasks, ["proxy", "--upstream", "a=http://me:canary@a.example/mcp"])
+    assert ended.exit_code == 1
+    assert "a CONFIG has a place for them" in ended.output
+    assert "canary" not in ended.output
 
 
 @pytest.mark.parametrize("name", ["upstream", "a"])
@@ -273,3 +293,64 @@ def test_what_the_command_line_says_goes_before_the_file(farm: Served, tmp_path:
         assert proxy.process.stderr is not None
         assert proxy.process.stderr.readline() == "the configuration is reloaded\n"
         assert proxy.end(signal.SIGTERM) == (0, "")
+
+
+# -- forgetting a project ------------------------------------------------------------------------------------
+
+
+def forget(folder: Path, *words: str) -> tuple[int, str]:
+    ended = CliRunner().invoke(mcp_tasks, ["proxy", *words], env={"MCP_TASKS_STORE_KEYS": KEY})
+    return ended.exit_code, ended.output.replace(str(folder), "")
+
+
+def test_his4_a_project_is_forgotten_while_no_proxy_runs(tmp_path: Path) -> None:
+    bench = Bench(SqliteProxyStore(tmp_path / "proxy.db", keys=RecordKeys.from_text(KEY)))
+    bench.open()
+    ask(bench, save("h1"), save("h2", project="film"))
+    place = f"sqlite:{tmp_path / 'proxy.db'}"
+    assert forget(tmp_path, "--store", place, "--forget-project", "film") == (
+        1,
+        "Error: /proxy.db is in use: another proxy has it open.\n",
+    )
+    bench.close()
+    path = tmp_path / "proxy.toml"
+    path.write_text(
+        f'[store]\nplace = "{place}"\n[upstreams.a]\nurl = "http://a.example/"\n[projects.film]\n'
+        "[members.x]\nroles = { film = 'team' }\n"
+    )
+    code, said = forget(tmp_path, str(path), "--forget-project", "film")
+    assert (code, "film is a project of the configuration" in said) == (1, True)
+    path.write_text(f'[store]\nplace = "{place}"\n[upstreams.a]\nurl = "http://a.example/"\n')
+    assert forget(tmp_path, str(path), "--forget-project", "film") == (
+        0,
+        "removed from sqlite:/proxy.db: 2 tasks of film\n",
+    )
+    assert forget(tmp_path, "--store", place, "--forget-project", "film") == (
+        0,
+        "removed from sqlite:/proxy.db: 0 tasks of film\n",
+    )
+
+
+def test_what_is_kept_in_memory_cannot_be_forgotten(tmp_path: Path) -> None:
+    code, said = forget(tmp_path, "--forget-project", "film")
+    assert (code, "What is kept in memory ends with its proxy" in said) == (1, True)
+
+
+# -- on stdio ------------------------------------------------------------------------------------------------
+
+
+@both_loops
+def test_std1_a_proxy_for_one_caller_on_stdio(loop: str, farm: Served) -> None:
+    proxy = [*MCP_TASKS, "proxy", "--stdio", "--loop", loop, "--upstream", f"farm={farm.url}"]
+    ended = CliRunner().invoke(mcp_tasks, ["tools", "--stdio", shlex.join(proxy)])
+    assert (ended.exit_code, ended.stdout.split()[0]) == (0, "publish")
+
+
+def test_prx7_on_stdio_nobody_says_who_calls(tmp_path: Path) -> None:
+    path = tmp_path / "proxy.toml"
+    path.write_text(
+        '[upstreams.a]\nurl = "http://a.example/"\n[members.x]\n'
+        f"tokens = [ {{ sha256 = '{sha256(TOKEN.encode()).hexdigest()}' }} ]\n"
+    )
+    code, said = forget(tmp_path, str(path), "--stdio")
+    assert (code, "Over stdin nobody can say who calls" in said) == (1, True)

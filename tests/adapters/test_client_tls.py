@@ -11,8 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from mcp_tasks_adapters.cli.commands import mcp_tasks
+from mcp_tasks_adapters.cli.proxy import make_config
 from mcp_tasks_adapters.client import Completed, ConnectionLimits, NoResultError
+from mcp_tasks_adapters.trust import trusting
 
+from mcp_tasks_proto.vocabulary import MODERN_VERSION
 from tests.adapters.client_harness import (
     DONE,
     LOOPS,
@@ -24,8 +29,10 @@ from tests.adapters.client_harness import (
     handle,
     no_tools,
     outcome_of_call,
+    run,
     scripted,
 )
+from tests.adapters.proxy_harness import connecting, proxying
 
 CERTIFICATE = Path(__file__).parent / "localhost.pem"
 
@@ -142,3 +149,36 @@ def test_a_server_that_does_not_shake_hands(loop: str, trust: ssl.SSLContext, se
 
     limits = ConnectionLimits(connect_timeout_ms=100 if secure else 5000)
     against(loop, Silent({"tools/list": no_tools}), scenario, ssl_context=trust, connection_limits=limits)
+
+
+@pytest.mark.parametrize(("options", "code"), [(["--ca-file", str(CERTIFICATE)], 0), ([], 4)])
+def test_the_command_line_names_who_is_trusted(
+    loop: str, tls: ssl.SSLContext, options: list[str], code: int
+) -> None:
+    listed = {"tools": [{"name": "render", "inputSchema": {"type": "object"}}]}
+    with scripted(tls, tools_list=answers(listed)) as server:
+        words = ["tools", server.url, "--era", "modern", "--loop", loop, *options]
+        ended = CliRunner().invoke(mcp_tasks, words)
+    assert ended.exit_code == code
+    assert ("render" in ended.stdout) is (code == 0)
+    assert ("--ca-file FILE" in ended.stderr) is (code != 0)
+
+
+def test_prx15_a_proxy_trusts_whom_it_is_told_to(loop: str, tls: ssl.SSLContext) -> None:
+    listed = {"tools": [{"name": "render", "inputSchema": {"type": "object"}}]}
+    found = {"supportedVersions": [MODERN_VERSION], "capabilities": {"tools": {}}}
+    with scripted(tls, server_discover=answers(found), tools_list=answers(listed)) as server:
+
+        async def go(on: Any) -> None:
+            config = make_config([server.url], ca_file=str(CERTIFICATE))
+            async with proxying(on, config.proxy()) as url, connecting(on, url) as client:
+                assert [tool["name"] for tool in await client.list_tools()] == ["render"]
+
+        run(loop, go)
+
+
+def test_the_same_certificates_are_the_same_trust(tmp_path: Path) -> None:
+    """So a configuration that is read anew changes nothing where nothing has changed."""
+    (tmp_path / "copy.pem").write_text(f"# Überprüft\n{CERTIFICATE.read_text()}", encoding="utf-8")
+    assert trusting(CERTIFICATE) is trusting(str(CERTIFICATE))
+    assert trusting(tmp_path / "copy.pem").get_ca_certs() == trusting(CERTIFICATE).get_ca_certs() != []

@@ -23,6 +23,7 @@ url = "{url}"
 label = "The farm"
 
 [projects.film]
+label = "The film"
 [projects.other]
 
 [members.alice]
@@ -110,6 +111,17 @@ def test_his3_projects_and_members_of_a_file(loop: str, tmp_path: Path) -> None:
             assert ask("alice", f"{task}/assignee", "PUT", {"assignee": "gil"}).status == 200
             assert {ask(who, task).reason for who in ("eve", "build")} == {"not_found"}
             assert ask("mallory", task).reason == "not_authorized"
+
+            film = {"project": "film", "label": "The film", "role": "direct"}
+            assert ask("gil", "/projects/").json == {"projects": [film]}
+            assert ask("build", "/projects/").json == {"projects": []}
+            people = ask("gil", "/projects/film").json["project"].pop("members")
+            assert [one["principal"] for one in people] == ["alice", "gil"]
+            assert {ask(who, "/projects/film").reason for who in ("eve", "build")} == {"not_found"}
+            assert {ask("mallory", path).reason for path in ("/projects/", "/projects/film")} == {
+                "not_authorized"
+            }
+            assert ask("gil", "/projects/film", "PUT", {}).reason == "bad_method"
 
             assert ask("gil", f"{task}/assignee", "DELETE").reason == "not_allowed"
             reload(read_config(written(path, farm.server.url, "team")).proxy())

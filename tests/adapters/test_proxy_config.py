@@ -16,6 +16,9 @@ from mcp_tasks_adapters.cli.commands import mcp_tasks
 from mcp_tasks_adapters.proxy import Caller, HttpUpstream, StdioUpstream
 from mcp_tasks_adapters.proxy.config import Listen, ProxyConfig, StorePlace
 from mcp_tasks_adapters.proxy.config_file import ConfigError, read_config
+from mcp_tasks_adapters.proxy.encryption import HandleKeys
+from mcp_tasks_adapters.storing import StoreError
+from mcp_tasks_adapters.trust import trusting
 
 from mcp_tasks_proto.history import Retention, Viewer
 from mcp_tasks_proto.limits import Limits
@@ -28,8 +31,11 @@ from mcp_tasks_proto.proxy import (
     Project,
     ProxyLimits,
     Role,
+    SealedHandles,
+    StoredHandles,
     ToolProfile,
 )
+from tests.adapters.proxy_harness import binding
 
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "proxy.md").read_text(encoding="utf-8")
 EXAMPLE: Final = re.search(r"^```toml\n(# proxy\.toml\n.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -41,6 +47,8 @@ WRONG: Final = re.search(
 )
 
 STORE_KEY = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+OTHER_KEY = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
+CERTIFICATE = Path(__file__).parent / "localhost.pem"
 NIGHTLY = "canary-of-the-nightly-build"
 SECRETS = {"FARM_TOKEN": "canary-at-the-farm", "NIGHTLY_BUILD_KEY": NIGHTLY, "EMPTY": " ", "SHORT": "short"}
 DIGEST = sha256(b"a-token-of-alices-0123").hexdigest()
@@ -141,7 +149,12 @@ def test_his3_people_look_at_projects_and_programs_do_not(folder: Path) -> None:
     assert config.access(alice, "another") is None
     gil = Caller("gil", Access())
     assert config.access(gil, "film") == config.directory.access("gil", "film", config.upstream_settings)
+    assert [one["project"] for one in config.projects(alice)] == ["film"]
+    shown = config.project(alice, "film")
+    assert shown is not None
+    assert (shown["label"], len(shown["members"])) == ("The film", 2)
     for nobody in (build, Caller(None, Access())):
+        assert (config.projects(nobody), config.project(nobody, "film")) == ((), None)
         assert config.viewer(nobody, "film") is None
         assert config.access(nobody, "film") is None
 
@@ -270,7 +283,10 @@ MISTAKES: Final[list[tuple[str, int, str]]] = [
     ("[upstreams.a]", 3, "upstreams.a: has either a url, or the command that starts it"),
     ("[upstreams.a]\nurl = 'http://a.example/'\ncommand = ['x']", 3, "has either a url, or the command"),
     ("[upstreams.a]\nurl = 'ftp://a.example/'", 4, "an endpoint is an http:// or https:// URL"),
-    ("[upstreams.a]\nurl = 'http://canary:x@a.example/'", 4, "a URL must not hold credentials"),
+    ("[upstreams.a]\nurl = 'http://canary:x@a.example/'", 4, "not written here: say bearer = { file"),
+    ("[listen]\nallow_origins = ['a.example']", 4, "allow_origins[0]: is an origin as browsers send it"),
+    ("[listen]\nallow_hosts = ['http://a.example']", 4, "listen.allow_hosts[0]: is a host, with no http://"),
+    ("[members.a]\nroles = {}", 3, "members.a: has no role in a project"),
     ("[upstreams.a]\nurl = 1", 4, "upstreams.a.url: is a string, not a whole number"),
     ("[upstreams.a]\ncommand = []", 4, "is empty: write the program and its arguments"),
     ("[upstreams.a]\ncommand = 'x'", 4, "is an array of strings, not a string"),
@@ -285,9 +301,19 @@ MISTAKES: Final[list[tuple[str, int, str]]] = [
     ),
     ("headers = { 'a b' = 'x' }", 3, "is no name of a header"),
     ("headers = { Mcp-Method = 'x' }", 3, "the header Mcp-Method is set by the protocol"),
+    ("ca_file = 'none.pem'", 3, "upstreams.farm.ca_file: "),
+    ("ca_file = 'empty'", 3, "holds no certificates as PEM"),
+    ("era = 'new'", 3, "upstreams.farm.era: there is no era 'new'; there is modern and legacy"),
+    ("[handles]\nkey_file = 'none'", 4, "handles.key_file: The keys in "),
+    ("[handles]\nkey_file = 'digest'", 4, "handles.key_file: A key to seal handles with is 32 bytes long"),
+    ("[features]\nlegacy = 'always'", 4, "no choice 'always'; there is ignore, serve and refuse"),
     ("headers = { X-Y = 'é' }", 3, "is not printable ASCII"),
     ("headers = { x-y = '1', X-Y = '2' }", 3, "upstreams.farm.headers.X-Y: is there twice"),
-    ("bearer = 'canary'", 3, "upstreams.farm.bearer: is a table, not a string"),
+    (
+        "bearer = 'canary'",
+        3,
+        "farm.bearer: a credential is not written here: say { file = … } or { variable = … }",
+    ),
     ("bearer = {}", 3, "names a secret: { file = … } or { variable = … }"),
     ("bearer = { file = 'empty' }", 3, "upstreams.farm.bearer.file: empty is empty"),
     ("bearer = { file = 'none' }", 3, "none cannot be read: No such file or directory"),
@@ -384,6 +410,51 @@ def test_prx7_a_mistake_about_people_is_named(folder: Path, text: str, line: int
     assert found == line
 
 
+GONE = "[projects.film]\ndeleted = true\n[projects.other]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "complaint"),
+    [
+        (
+            "[members.a]\nroles = { film = 'team' }",
+            7,
+            "members.a.roles.film: this project is deleted: take it",
+        ),
+        (
+            "[api_keys.a]\nproject = 'film'\nvariable = 'FARM_TOKEN'",
+            7,
+            "api_keys.a.project: this project is de",
+        ),
+        ("[api_keys.a]\nvariable = 'FARM_TOKEN'", 6, "write project = with one of other and film"),
+        ("[members.a]\nroles = { film = 'boss' }", 7, "members.a.roles.film: a role is team or direct"),
+    ],
+)
+def test_his4_nobody_has_a_role_in_a_deleted_project(
+    folder: Path, text: str, line: int, complaint: str
+) -> None:
+    found = mistakes(folder, f"{FARM}{GONE}{text}\n")
+    assert any(where == line and complaint in said for where, said in found)
+
+
+def test_his4_where_all_projects_are_deleted_nobody_has_everything(folder: Path) -> None:
+    text = f"{FARM}[projects.film]\ndeleted = true\n"
+    (found,) = mistakes(folder, f"{text}[members.a]\n")
+    assert "members.a: has no role in a project" in found[1]
+    (found,) = mistakes(folder, text)
+    assert "nobody is let in" in found[1]
+
+
+def test_his4_a_deleted_project_is_named_to_the_proxy(folder: Path) -> None:
+    text = f"{FARM}{GONE}[members.a]\nroles = {{ other = 'team' }}\n"
+    config = read(folder, text)
+    assert config.proxy().settings.deleted_projects == {"film"}
+    assert list(config.directory.projects) == ["other"]
+    code, said, _ = check(folder, "it.toml")
+    assert code == 0
+    assert "project film is deleted: what is kept of it is removed\n" in said
+
+
 def test_all_mistakes_are_named_at_once_in_the_order_of_their_lines(folder: Path) -> None:
     found = mistakes(folder, "[listen]\nprot = 1\n[retention]\npayload_hours = 99\n")
     assert [line for line, _ in found] == [0, 2, 4]
@@ -414,6 +485,10 @@ def check(folder: Path, *options: str) -> tuple[int, str, str]:
             patch.delenv(name)
         for name, value in SECRETS.items():
             patch.setenv(name, value)
+        programs = folder / "programs"
+        programs.mkdir(exist_ok=True)
+        (programs / "python").touch(0o700)
+        patch.setenv("PATH", str(programs))
         patch.chdir(folder)
         ended = CliRunner().invoke(mcp_tasks, ["proxy", *options, "--check"])
     return ended.exit_code, ended.stdout, ended.stderr
@@ -474,3 +549,77 @@ def test_check_knows_callers_who_see_nothing(folder: Path) -> None:
     assert code == 0
     assert "x, token for a (team), profile default\n  sees no upstream\n" in said
     assert "x, token for b (team), profile none\n  farm\n    tools: none, by the profile none\n" in said
+
+
+def test_check_knows_programs_that_are_not_there(folder: Path) -> None:
+    (folder / "own").touch(0o700)
+    (folder / "it.toml").write_text(
+        "[upstreams.a]\ncommand = ['python', 'x.py']\n[upstreams.b]\ncommand = ['pithon', 'x.py']\n"
+        "[upstreams.c]\ncommand = ['./own']\nfolder = '.'\n",
+        encoding="utf-8",
+    )
+    code, said, _ = check(folder, "it.toml")
+    assert code == 0
+    assert "upstream a: python x.py\n" in said
+    assert "upstream b: pithon x.py (here there is no such program)\n" in said
+    assert "upstream c: ./own\n" in said
+
+
+# -- handles that carry their binding, callers and upstreams of 2025-11-25 ----------------------------------
+
+
+def test_prx5_handles_carry_their_binding_where_there_are_keys(folder: Path) -> None:
+    text = f"[handles]\nkey_file = 'proxy.key'\n{FARM}"
+    one, other = read(folder, text), read(folder, text)
+    assert one.fixed["handles"] == other.fixed["handles"] == HandleKeys([bytes(32)])
+    assert STORE_KEY not in repr(one)
+    codec, same = one.proxy().codec, other.proxy().codec
+    assert isinstance(codec, SealedHandles)
+    handle = codec.issue(binding(), bytes(32))
+    assert same.open(handle) == binding(handle)
+    state = one.proxy().settings.sealer.seal(b"a round")
+    assert other.proxy().settings.sealer.open(state) == b"a round"
+    assert read(folder, FARM).proxy().codec == StoredHandles()
+    assert read(folder, FARM).proxy().settings.sealer.open(state) is None
+
+
+def test_prx5_keys_for_handles_may_come_from_the_environment(folder: Path) -> None:
+    (folder / "it.toml").write_text(FARM, encoding="utf-8")
+    config = read_config(folder / "it.toml", {"MCP_TASKS_HANDLE_KEYS": f"{STORE_KEY} {OTHER_KEY}"})
+    assert config.handle_keys == HandleKeys([bytes(32), bytes([1]) * 32])
+    with pytest.raises(ConfigError, match="written in Base64"):
+        read_config(folder / "it.toml", {"MCP_TASKS_HANDLE_KEYS": "?"})
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [([], "no key"), ([bytes(16)], "32 bytes"), ([bytes(32), bytes(32)], "are the same")],
+)
+def test_prx5_keys_for_handles_are_checked(keys: list[bytes], complaint: str) -> None:
+    with pytest.raises(StoreError, match=complaint):
+        HandleKeys(keys)
+
+
+@pytest.mark.parametrize(
+    ("legacy", "bridging", "let_in"),
+    [("ignore", False, True), ("serve", True, True), ("refuse", False, False)],
+)
+def test_leg1_what_callers_of_2025_11_25_get(folder: Path, legacy: str, bridging: bool, let_in: bool) -> None:
+    settings = read(folder, f"[features]\nlegacy = '{legacy}'\n{FARM}").proxy().settings
+    assert (settings.bridging, settings.legacy_callers) == (bridging, let_in)
+    (folder / "it.toml").write_text(FARM, encoding="utf-8")
+    _, said, _ = check(folder, "it.toml", "--json", "--legacy", legacy)
+    assert json.loads(said)["legacy"] == legacy
+
+
+def test_an_upstream_may_be_said_to_be_of_an_era(folder: Path) -> None:
+    config = read(folder, f"{FARM}era = 'legacy'\n[upstreams.old]\ncommand = ['x']\nera = 'modern'\n")
+    assert [one.era for one in config.proxy().settings.upstreams] == ["legacy", "modern"]
+
+
+def test_certificates_are_looked_for_from_the_folder_of_the_configuration(folder: Path) -> None:
+    (folder / "ca.pem").write_text(CERTIFICATE.read_text())
+    one, other = (read(folder, f"{FARM}ca_file = 'ca.pem'\n").upstreams[0] for _ in range(2))
+    assert isinstance(one, HttpUpstream)
+    assert one.ssl_context is trusting(folder / "ca.pem")
+    assert one == other, "or it would be talked to anew on each reload"

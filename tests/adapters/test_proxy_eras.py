@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +14,13 @@ import uvicorn
 from mcp_tasks_adapters import RequestFacts
 from mcp_tasks_adapters.asgi import asgi_proxy_app
 from mcp_tasks_adapters.client import Cancelled, Completed
-from mcp_tasks_adapters.proxy import Caller, Proxy
+from mcp_tasks_adapters.proxy import Caller, HttpUpstream, Proxy, SqliteProxyStore
+from mcp_tasks_adapters.stores.sealing import RecordKeys
 
 from mcp_tasks_proto.proxy import Access
 from tests.adapters.client_farm import Farm
 from tests.adapters.client_harness import LOOPS, QUICK, OnAsyncio, run
-from tests.adapters.proxy_harness import before, proxying
+from tests.adapters.proxy_harness import EAGER, before, connecting, proxying
 from tests.interop.servers import ROOT
 
 on_loops = pytest.mark.parametrize("loop", LOOPS)
@@ -130,3 +132,39 @@ def test_prx_bridge_under_asgi(era: Any) -> None:
             await visit(client, farm)
 
     run("asyncio", go)
+
+
+# -- upstreams of 2025-11-25, and a proxy that is started again ----------------------------------------------
+
+
+@on_loops
+def test_prx6_a_task_of_a_legacy_upstream_is_there_after_a_restart(loop: str, tmp_path: Path) -> None:
+    """The session is another one; tasks that belong to whoever is authenticated are still to be had."""
+
+    async def go(on: Any) -> None:
+        farm = Farm(on)
+        farm.server.legacy = "serve"
+        store = SqliteProxyStore(tmp_path / "proxy.db", keys=RecordKeys([bytes(32)]))
+        async with on.serving(farm.server) as url:
+            upstream = HttpUpstream(name="farm", url=url, era="legacy")
+            proxy = Proxy([upstream], proxy_limits=EAGER)
+
+            async def hesitate(_: Any) -> Any:
+                await on.event().wait()
+
+            async with (
+                proxying(on, proxy, store=store) as first,
+                connecting(on, first, answer=hesitate) as client,
+            ):
+                asking = (await client.call_tool("ask")).task_id
+                working = (await client.call_tool("work")).task_id
+                await farm.started.wait()
+            async with (
+                proxying(on, proxy, store=store) as second,
+                connecting(on, second, answer=answer) as client,
+            ):
+                assert texts(await client.watch(asking).settle()) == [str(NAMED)]
+                await client.cancel_task(working)
+                assert isinstance(await client.watch(working).settle(), Cancelled)
+
+    run(loop, go)

@@ -17,6 +17,7 @@ from mcp_tasks_adapters.storing import StoreError
 
 from mcp_tasks_proto.history import Observation, assign, place_of
 from mcp_tasks_proto.inputs import LoadFailed, Saved, SaveFailed, SaveRefused, WorkLost
+from mcp_tasks_proto.legacy.proxy import HandlesListed, ListHandles
 from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.proxy import (
     DropTask,
@@ -112,6 +113,72 @@ def test_his2_a_task_is_assigned_in_one_step(bench: Bench) -> None:
     assert none == EntriesRead("assign", ())
     assert (assigned.token, found.token) == ("assign", "read")
     assert assigned.entries == found.entries == (assign(entry(), actor="bob", assignee="carol", now=NOW + 5),)
+
+
+def test_leg7_handles_of_one_principal_are_listed_page_by_page(bench: Bench) -> None:
+    ask(
+        bench,
+        *(save(handle) for handle in ("b", "é", "a", "c")),
+        save("d", owner="bob"),
+        save("e", stored=False),
+    )
+    first = ListHandles(principal="alice", after=None, limit=2, token="list")
+    assert ask(bench, first, evolve(first, after="b"), evolve(first, after="c", limit=9)) == [
+        HandlesListed("list", ["a", "b"], True),
+        HandlesListed("list", ["c", "e"], True),
+        HandlesListed("list", ["e", "é"], False),
+    ]
+    assert ask(bench, evolve(first, principal="carol")) == [HandlesListed("list", [], False)]
+
+
+def test_leg7_a_file_of_before_lists_its_handles_too(on_disk: Callable[[], Bench], tmp_path: Path) -> None:
+    ask(on_disk(), save("a"))
+    on_disk().close()
+    with closing(sqlite3.connect(tmp_path / "proxy.db")) as file, file:
+        file.execute("DROP INDEX bindings_by_owner")
+    listing = ListHandles(principal="alice", after=None, limit=2, token="list")
+    assert ask(on_disk(), listing) == [HandlesListed("list", ["a"], False)]
+
+
+def deleted(*projects: str) -> Purge:
+    return Purge(now_ms=0, payloads_before_ms=0, metadata_before_ms=0, projects=frozenset(projects))
+
+
+def test_his4_a_deleted_project_takes_all_of_its_tasks_along(bench: Bench) -> None:
+    ended = SaveSnapshot(snapshot("a"), SEEN, "keep")
+    ask(bench, made("a"), made("b"), ended, made("c", "other"), made("d", None))
+    tell(bench, deleted("film", "none there"))
+    read = [LoadTask(handle, handle) for handle in "abcd"]
+    assert [one.binding is not None for one in ask(bench, *read)] == [False, False, True, True]
+    assert ask(bench, LoadTask("a", "a")) == [TaskLoaded("a", None, None)]
+    assert handles(ask(bench, FIRST, evolve(FIRST, project="other"), ReadEntry("a", "read"))) == [
+        [],
+        ["c"],
+        [],
+    ]
+    only = TaskQuota(tasks=3, tasks_per_principal=3)
+    assert ask(bench, evolve(made("e"), quota=only)) == [Saved("save")], "the place is free again"
+
+
+def test_his4_a_deleted_project_is_removed_where_the_ledger_knows_it_no_more(bench: Bench) -> None:
+    ask(bench, made("a"), SaveSnapshot(snapshot("a"), SEEN, "keep"), made("b", "other"))
+    tell(bench, purge(metadata=NOW + 1), deleted("film"))
+    assert ask(bench, LoadTask("a", "a")) == [TaskLoaded("a", None, None)]
+    assert ask(bench, LoadTask("b", "b"))[0].binding is not None
+
+
+def test_his4_a_binding_that_nobody_can_read_keeps_no_other_from_being_removed(
+    on_disk: Callable[[], Bench], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ask(on_disk(), made("a"), made("b"))
+    on_disk().close()
+    with closing(sqlite3.connect(tmp_path / "proxy.db")) as file, file:
+        file.execute("UPDATE bindings SET binding = x'00' WHERE handle = 'a'")
+        file.execute("DELETE FROM entries")
+    bench = on_disk()
+    tell(bench, deleted("film"))
+    assert ask(bench, LoadTask("b", "b")) == [TaskLoaded("b", None, None)]
+    assert "what was kept of deleted projects is removed: 1 tasks" in caplog.text
 
 
 # -- in memory and in a file -----------------------------------------------------------------------------

@@ -112,6 +112,8 @@ def test_leg7_sec1_ids(bridged: Report) -> None:
         assert "Task not found" in complaint(error, -32602)
     found = bridged.returned("tasks_of_one_s_own")
     assert len(found["made"]) == 3
+    assert (found["capability"], found["ann"], found["bob"]) == ({}, found["made"], {"tasks": []})
+    complaint(found["cursor"], -32602)
     assert "Task not found" in complaint(found["get"], -32602)
     assert "Task not found" in complaint(found["cancel"], -32602)
     complaint(bridged.returned("task_list"), -32601)

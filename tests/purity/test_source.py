@@ -27,6 +27,7 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "input_requests.shapes": frozenset({"math"}),
     "exchanges": frozenset({"abc"}),
     "legacy.proxy.engine": frozenset({"functools"}),
+    "legacy.proxy.listing": frozenset({"functools"}),
     "legacy.proxy.requests": frozenset({"functools"}),
     "legacy.proxy.upstreams": frozenset({"collections", "itertools"}),
     "legacy.server.calls": frozenset({"functools"}),

@@ -10,6 +10,8 @@ from mcp_tasks_proto import (
     ConnectionClosed,
     ExchangeClosed,
     HttpHead,
+    LoadFailed,
+    LocalProtocolError,
     MessageReceived,
     SaveFailed,
     ShutdownStarted,
@@ -17,6 +19,7 @@ from mcp_tasks_proto import (
 )
 from mcp_tasks_proto.effects import OpenStream, Reply, StopCall
 from mcp_tasks_proto.errors import internal_error
+from mcp_tasks_proto.legacy.proxy import HandlesListed
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy import (
     Access,
@@ -28,6 +31,7 @@ from mcp_tasks_proto.proxy import (
     SettingsChanged,
     ToolProfile,
     Upstream,
+    UpstreamAnswered,
     UpstreamFailed,
 )
 from mcp_tasks_proto.wire.jsonrpc import error_message, notification_message, request_message, result_message
@@ -606,3 +610,160 @@ def test_prx7_modern_callers_are_the_engines() -> None:
     stream = host.request("subscriptions/listen", {"notifications": {}})
     host.give(withdrawn(stream))
     assert result(host.reply_to(stream))["resultType"] == "complete"
+
+
+# -- callers of 2025-11-25 who are not served ----------------------------------------------------------------
+
+
+def test_neg9_where_legacy_callers_are_not_let_in_they_are_told_what_is_spoken() -> None:
+    host = make_dual_era(legacy_callers=False)
+    refused = error(host.reply_to(host.initialize()))
+    assert (refused["code"], refused["data"]["supported"]) == (-32022, ["2026-07-28"])
+    assert host.in_flight == {}
+    discover_all_of(host)
+
+
+def discover_all_of(host: DualEraHost) -> None:
+    """Callers of the modern era are served as ever."""
+    exchange = host.request("server/discover")
+    discover(host, tasks=False)
+    assert "capabilities" in result(host.reply_to(exchange))
+
+
+def test_leg9_sessions_end_when_legacy_callers_are_let_in_no_more() -> None:
+    host = bridged()
+    waiting = host.ask("tools/call", {"name": "render", "arguments": {}})
+    host.give(SettingsChanged(make_settings(legacy_callers=False)))
+    assert error(host.reply_to(waiting))["code"] == -32600
+    assert error(host.reply_to(host.ask("tools/list", id=3)))["code"] == -32602
+    gone = host.head("GET")
+    assert [one.http_status for one in host.of(Reply) if one.exchange == gone] == [404]
+    host.give(SettingsChanged(make_settings(legacy_callers=True)))
+    opening = host.initialize()
+    discover_all(host)
+    assert result(host.reply_to(opening))["protocolVersion"] == "2025-11-25"
+
+
+# -- tasks/list ----------------------------------------------------------------------------------------------
+
+
+def listed_by(host: DualEraHost, params: dict[str, Any] | None = None, **facts: Any) -> int:
+    """Ask for a page of the caller's tasks, of which each is working at its upstream."""
+    exchange = host.ask("tasks/list", params, **facts)
+    answer_polls(host)
+    return exchange
+
+
+def answer_polls(host: DualEraHost) -> None:
+    for sent in [one for one in host.in_flight.values() if one.message["method"] == "tasks/get"]:
+        shown = {"resultType": "complete", **task(task_id=sent.message["params"]["taskId"])}
+        host.give(UpstreamAnswered(request=sent.request, message=result_message(sent.request, shown)))
+
+
+def bridged_for(principal: str = "alice", **settings: Any) -> DualEraHost:
+    host = make_dual_era(**{"bridging": True, **settings})
+    opening = host.initialize(principal=principal)
+    discover_all(host)
+    assert "list" in result(host.reply_to(opening))["capabilities"]["tasks"]
+    return host
+
+
+def test_leg7_a_caller_lists_its_tasks_as_they_are_now() -> None:
+    host = bridged_for()
+    handles = sorted(made(host, f"up-{number}", principal="alice", id=number + 10) for number in range(3))
+    exchange = host.request("tools/call", {"name": "render"}, principal="bob")
+    host.answer("tools/call", create("up-9"))
+    assert result(host.reply_to(exchange))["taskId"] not in handles
+    page = result(host.reply_to(listed_by(host, principal="alice", id=20)))
+    assert [one["taskId"] for one in page["tasks"]] == handles
+    assert {one["status"] for one in page["tasks"]} == {"working"}
+    assert {"ttl", "pollInterval"} <= page["tasks"][0].keys()
+    assert "nextCursor" not in page
+
+
+def test_leg7_pages_follow_each_other() -> None:
+    host = bridged_for(proxy_limits=ProxyLimits(listed_tasks=2))
+    handles = sorted(made(host, f"up-{number}", principal="alice", id=number + 10) for number in range(3))
+    first = result(host.reply_to(listed_by(host, principal="alice", id=20)))
+    cursor = {"cursor": first["nextCursor"]}
+    second = result(host.reply_to(listed_by(host, cursor, principal="alice", id=21)))
+    assert [one["taskId"] for one in (*first["tasks"], *second["tasks"])] == handles
+    assert "nextCursor" not in second
+    for wrong in ("x", 7, None, first["nextCursor"] + "x"):
+        refused = host.ask("tasks/list", {"cursor": wrong}, principal="alice", id=22)
+        assert error(host.reply_to(refused))["code"] == -32602
+
+
+def test_leg7_a_state_of_a_round_is_no_cursor() -> None:
+    """It is sealed with the same keys, and may be nested deeper than any cursor."""
+    host = bridged_for()
+    sealer = host.engine.settings.sealer
+    for payload in (b"[" * 200 + b"]" * 200, b'{"after":"x"}'):
+        refused = host.ask("tasks/list", {"cursor": sealer.seal(payload)}, principal="alice", id=22)
+        assert error(host.reply_to(refused))["code"] == -32602
+
+
+def test_leg7_a_cursor_is_of_no_use_to_another_caller() -> None:
+    host = bridged_for(proxy_limits=ProxyLimits(listed_tasks=1))
+    for number in range(2):
+        made(host, f"up-{number}", principal="alice", id=number + 10)
+    cursor = result(host.reply_to(listed_by(host, principal="alice", id=20)))["nextCursor"]
+    host.initialize(principal="bob")
+    refused = host.ask("tasks/list", {"cursor": cursor}, principal="bob", session="session-2")
+    assert error(host.reply_to(refused))["code"] == -32602
+
+
+def test_leg2_callers_who_cannot_be_told_apart_list_nothing() -> None:
+    host = bridged()
+    assert error(host.reply_to(host.ask("tasks/list")))["code"] == -32601
+
+
+def test_prx7_prx13_what_cannot_be_told_of_now_is_left_out() -> None:
+    """Another project's, and one whose upstream is away: nothing that was seen before stands in for it."""
+    host = bridged_for()
+    there = made(host, "up-1", principal="alice", id=10)
+    made(host, "up-2", principal="alice", id=11, access=Access(project="other"))
+    away = made(host, "up-3", principal="alice", id=12)
+    assert there != away
+    exchange = host.ask("tasks/list", principal="alice", id=20)
+    asked = [one.message["params"]["taskId"] for one in host.in_flight.values()]
+    assert sorted(asked) == ["up-1", "up-3"]
+    for _ in range(3):
+        (gone,) = [one for one in host.in_flight.values() if one.message["params"]["taskId"] == "up-3"]
+        host.give(UpstreamFailed(gone.request))
+    answer_polls(host)
+    assert [one["taskId"] for one in result(host.reply_to(exchange))["tasks"]] == [there]
+
+
+def test_leg7_whoever_has_no_tasks_has_an_empty_page() -> None:
+    host = bridged_for()
+    assert result(host.reply_to(host.ask("tasks/list", principal="alice"))) == {"tasks": []}
+
+
+def test_can7_whoever_leaves_while_the_tasks_are_asked_for_is_waited_for_no_more() -> None:
+    host = bridged_for()
+    made(host, "up-1", principal="alice", id=10)
+    exchange = host.ask("tasks/list", principal="alice", id=20)
+    assert host.waiting("tasks/get")
+    host.tell("notifications/cancelled", {"requestId": 20}, principal="alice")
+    answer_polls(host)
+    with pytest.raises(LookupError):
+        host.reply_to(exchange)
+
+
+def test_leg7_the_store_may_be_late_or_fail_or_answer_nobody() -> None:
+    host = bridged_for()
+    host.held = True
+    first = host.ask("tasks/list", principal="alice", id=20)
+    (listing,) = host.asked
+    host.give(LoadFailed(listing.token))
+    assert reason(host.reply_to(first)) == "store_unavailable"
+    second = host.ask("tasks/list", principal="alice", id=21)
+    host.tell("notifications/cancelled", {"requestId": 21}, principal="alice")
+    listing = host.asked[-1]
+    with pytest.raises(LocalProtocolError, match="more comes after nothing"):
+        host.give(HandlesListed(listing.token, [], more=True))
+    host.give(HandlesListed(listing.token, [], more=False))
+    assert [one for one in host.of(Reply) if one.exchange == second and one.message] == []
+    with pytest.raises(LocalProtocolError):
+        host.give(HandlesListed(listing.token, [], more=False))

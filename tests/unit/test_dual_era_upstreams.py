@@ -248,6 +248,36 @@ def test_an_upstream_that_comes_back_legacy_is_found_out() -> None:
     assert view(host.reply_to(exchange)) == {"content": []}
 
 
+def test_an_upstream_that_is_said_to_be_legacy_is_greeted_at_once() -> None:
+    host = make_dual_era(Upstream(name="renderer", era="legacy"))
+    exchange = host.request("tools/call", {"name": "render", "arguments": {}}, capabilities=FORMS)
+    assert [one.message["method"] for one in host.in_flight.values()] == ["initialize"]
+    for _ in range(3):
+        host.refuse("initialize", {"code": -32601, "message": "unknown"})
+    assert reason(host.reply_to(exchange)) == "upstream_unavailable"
+    exchange = host.request("tools/call", {"name": "render", "arguments": {}}, capabilities=FORMS)
+    host.open_session()
+    host.streams_open()
+    host.answer("tools/call", {"task": legacy_task()})
+    assert result(host.reply_to(exchange))["resultType"] == "task"
+
+
+def test_an_upstream_that_is_said_to_be_modern_is_never_greeted() -> None:
+    host = make_dual_era(Upstream(name="renderer", era="modern"))
+    exchange = host.request("tools/call", {"name": "render"})
+    name = host.waiting("server/discover").request
+    host.give(UpstreamAnswered(request=name, message=None, http_status=400))
+    assert reason(host.reply_to(exchange)) == "upstream_refused"
+    host.request("tools/call", {"name": "render"})
+    assert host.waiting("server/discover")
+    assert host.legacy_sent == []
+
+
+def test_an_upstream_has_an_era_that_there_is() -> None:
+    with pytest.raises(ValueError, match="era"):
+        Upstream(name="renderer", era="modrn")  # type: ignore[arg-type]
+
+
 def test_prx15_an_upstream_that_is_down_is_unavailable() -> None:
     host = make_dual_era()
     exchange = host.request("tools/call", {"name": "render"})
@@ -468,6 +498,23 @@ def test_prx_an_upstream_that_lost_a_task_is_told_apart() -> None:
     exchange = host.request("tasks/get", {"taskId": handle})
     host.refuse("tasks/get", {"code": -32602, "message": "no such task old-7"})
     assert reason(host.reply_to(exchange)) == "upstream_lost_task"
+
+
+def test_prx_after_a_restart_a_task_of_the_session_before_may_be_lost_and_its_owner_is_told() -> None:
+    """A server may show a task to its own session only; which, the proxy that began again cannot know."""
+    before = make_dual_era()
+    handle = handed_out(before)
+    host = make_dual_era(store=before.store)
+    exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    attempt = host.waiting("tasks/get").request
+    host.give(UpstreamAnswered(request=attempt, message=None, http_status=400))
+    host.open_session()
+    assert host.sent_legacy("tasks/get")[0]["params"]["taskId"] == "old-7"
+    host.refuse("tasks/get", {"code": -32602, "message": "no such task"})
+    assert reason(host.reply_to(exchange)) == "upstream_lost_task"
+    exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    host.answer("tasks/get", legacy_task())
+    assert view(host.reply_to(exchange))["status"] == "working", "nothing was written down as lost"
 
 
 def test_lim3_of_tasks_that_are_polled_no_more_what_they_ask_is_forgotten() -> None:

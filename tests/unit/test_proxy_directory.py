@@ -105,3 +105,22 @@ def test_his3_projects_of_a_member_are_those_that_are_there() -> None:
 def test_sec1_a_principal_is_a_member_or_a_program() -> None:
     with pytest.raises(ValueError, match="'alice' is both"):
         Directory(members={"alice": Member()}, programs={"alice": Program()})
+
+
+def test_his3_somebody_is_shown_their_projects_and_who_belongs_to_them() -> None:
+    film = {"project": "film", "label": "film", "role": "team"}
+    assert STUDIO.shown_projects("alice") == [film, {"project": "open", "label": "open", "role": "direct"}]
+    assert STUDIO.shown_project("alice", "film") == {
+        **film,
+        "members": [
+            {"principal": "alice", "label": "Alice", "role": "team"},
+            {"principal": "gil", "label": "gil", "role": "direct"},
+        ],
+    }
+
+
+@pytest.mark.parametrize("principal", ["eve", "build"])
+def test_his3_whoever_has_no_role_is_shown_no_project(principal: str) -> None:
+    assert STUDIO.shown_projects(principal) == []
+    assert STUDIO.shown_project(principal, "film") is None
+    assert STUDIO.shown_project("gil", "closed") is None

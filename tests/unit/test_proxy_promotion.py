@@ -8,12 +8,15 @@ import pytest
 
 from mcp_tasks_proto import ExchangeClosed, LoadFailed, SaveFailed, WorkLost
 from mcp_tasks_proto.proxy import (
+    Access,
     DropTask,
     HandleKey,
     ProxyLimits,
+    Purge,
     SaveBinding,
     SaveSnapshot,
     SealedHandles,
+    SettingsChanged,
     StopUpstream,
 )
 from mcp_tasks_proto.testing import ProxyHost
@@ -28,6 +31,7 @@ from tests.unit.proxy_world import (
     error,
     get,
     make_proxy,
+    make_settings,
     methods,
     reason,
     result,
@@ -330,3 +334,44 @@ def test_prx16_with_sealed_handles_the_binding_is_kept_all_the_same() -> None:
     host.give(WorkLost(handle, "node-1"))
     assert view(get(host, handle))["status"] == "failed"
     assert error(get(host, handle, principal="bob"))["message"] == "Task not found"
+
+
+# -- projects that are deleted ------------------------------------------------------------------------------
+
+FILM = Access(project="film")
+DELETED: dict[str, Any] = {"promote_after_ms": 5000, "deleted_projects": frozenset({"film"})}
+
+
+def test_his4_deleting_a_project_removes_what_is_kept_of_it_at_once() -> None:
+    host, exchange = slow(access=FILM)
+    host.advance(5000)
+    handle = result(host.reply_to(exchange))["taskId"]
+    other = host.request("tools/call", {"name": "render"}, access=Access(project="other"))
+    host.advance(5000)
+    kept = result(host.reply_to(other))["taskId"]
+    host.give(SettingsChanged(make_settings(**DELETED)))
+    (purge,) = host.of(Purge)[-1:]
+    assert purge.projects == {"film"}
+    assert [*host.store.bindings] == [*host.store.entries] == [kept]
+    assert handle != kept
+    host.give(SettingsChanged(make_settings(**DELETED)))
+    assert host.of(Purge)[-1] is purge, "once is enough"
+    host.advance(60_000)
+    assert host.of(Purge)[-1].projects == {"film"}, "of what was under way at that time"
+
+
+def test_his4_the_end_of_a_call_of_a_deleted_project_is_not_kept() -> None:
+    host, exchange = slow(access=FILM)
+    host.advance(5000)
+    result(host.reply_to(exchange))
+    host.give(SettingsChanged(make_settings(**DELETED)))
+    host.answer("tools/call", DONE)
+    assert (host.of(SaveSnapshot), host.store.snapshots, host.store.entries) == ([], {}, {})
+
+
+def test_his4_a_binding_whose_entry_is_gone_goes_with_its_project() -> None:
+    host, _ = slow(access=FILM)
+    host.advance(5000)
+    host.store.entries.clear()
+    host.give(SettingsChanged(make_settings(**DELETED)))
+    assert host.store.bindings == {}

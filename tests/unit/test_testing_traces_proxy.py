@@ -66,6 +66,23 @@ def test_of_what_is_removed_nothing_is_told() -> None:
     assert told("+60000 clock    wakes") == []
 
 
+def test_the_store_may_be_shown_where_it_lists_handles() -> None:
+    greeting = '{"protocolVersion": "2025-11-25", "capabilities": {}}'
+    lines = told(
+        "proxy    bridges",
+        "proxy    shows store",
+        f'+0    caller 1 {{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {greeting}}} \\',
+        "               as alice on stdio",
+        '      caller 2 {"jsonrpc": "2.0", "id": 2, "method": "tasks/list"} as alice on stdio',
+        "      store fails",
+        '      caller 3 {"jsonrpc": "2.0", "id": 3, "method": "tasks/list"} as alice on stdio',
+        "      store does it",
+    )
+    assert lines[1] == lines[3] == "> list handles of alice"
+    assert '"store_unavailable"' in lines[2]
+    assert lines[4] == '> reply 3 no resultType {"tasks": []}'
+
+
 def test_a_message_of_any_kind_can_come() -> None:
     assert told('+0    caller   1 {"jsonrpc": "2.0"}')[0].startswith("> reply 1 error -32600")
     assert told("+0    caller   1 [1]")[0].startswith("> reply 1 error -32600")

@@ -21,7 +21,12 @@ from mcp_tasks_adapters.cli.serve import (
     run_http,
     run_stdio,
 )
-from mcp_tasks_adapters.cli.store import PROXY_STORE_VARIABLE, STORE_VARIABLE, choose_store
+from mcp_tasks_adapters.cli.store import (
+    HANDLE_KEYS_VARIABLE,
+    PROXY_STORE_VARIABLE,
+    STORE_VARIABLE,
+    choose_store,
+)
 from mcp_tasks_adapters.cli.target import TargetError, load_server
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_adapters.toolkit.server import LEGACY_POLICIES
@@ -114,6 +119,12 @@ def serve(
 @loop_option
 @endpoint_options
 @click.option(
+    "--stdio",
+    "on_stdio",
+    is_flag=True,
+    help="Serve one caller over stdin and stdout instead of HTTP. It has no name.",
+)
+@click.option(
     "--input",
     "kinds",
     type=click.Choice([kind.value for kind in InputKind]),
@@ -121,6 +132,20 @@ def serve(
     default=[InputKind.FORM.value],
     show_default=True,
     help="A kind of input that upstreams may ask callers for. May be repeated.",
+)
+@click.option(
+    "--ca-file",
+    type=click.Path(),
+    metavar="FILE",
+    show_default="those that the system trusts",
+    help="Certificates, as PEM, of the authorities to trust for upstreams over https.",
+)
+@click.option(
+    "--legacy",
+    type=click.Choice(LEGACY_POLICIES),
+    show_default="ignore, unless CONFIG says something else",
+    help="What callers of protocol version 2025-11-25 get: everything but tasks (ignore), tasks as well "
+    "(serve), or nothing (refuse).",
 )
 @click.option(
     "--callers",
@@ -135,6 +160,19 @@ def serve(
     kinds="Where handles, ends of tasks and the ledger are kept: sqlite:FILE, for one proxy at a time, or "
     "memory: for as long as this process lives.",
 )
+@click.option(
+    "--handle-key-file",
+    type=click.Path(),
+    metavar="FILE",
+    help="Keys in Base64, newest first: handles carry, sealed, what they stand for, and proxies that share "
+    f"the keys take each other's. They may be given in the variable {HANDLE_KEYS_VARIABLE} instead.",
+)
+@click.option(
+    "--forget-project",
+    metavar="NAME",
+    help="Remove all that is kept of a project, and serve nobody. While a proxy runs, say deleted = true of "
+    "the project in CONFIG.",
+)
 @click.option("--check", is_flag=True, help="Say what each caller would see, and serve nobody.")
 @click.option("--json", "as_json", is_flag=True, help="Say it as one JSON object. Only with --check.")
 @click.pass_context
@@ -145,10 +183,15 @@ def proxy_command(
     upstreams: tuple[str, ...],
     stdio: tuple[str, ...],
     loop: str,
+    on_stdio: bool,
     kinds: tuple[str, ...],
     callers: str | None,
     store: str | None,
     store_key_file: str | None,
+    handle_key_file: str | None,
+    ca_file: str | None,
+    legacy: str | None,
+    forget_project: str | None,
     check: bool,
     as_json: bool,
     **endpoint: Any,
@@ -168,31 +211,45 @@ def proxy_command(
     in_file = [one.opts[0] for one in context.command.params if one.name in given and one.name in _IN_A_FILE]
     if config is not None and in_file:
         raise click.UsageError(f"{in_file[0]} is for a proxy without a file: CONFIG says that.")
-    if config is None and not upstreams and not stdio:
+    if config is not None and config.startswith(("http://", "https://")):
+        raise click.UsageError("CONFIG is a file; a server is named with --upstream URL.")
+    if config is None and not upstreams and not stdio and forget_project is None:
         raise click.UsageError("Nothing to stand before: give a CONFIG, --upstream or --upstream-stdio.")
     try:
-        serve_proxy = from_loop_module(loop, "serve_proxy")  # which says so where an extra is missing
+        # Which says so where an extra is missing.
+        serve_proxy = from_loop_module(loop, "serve_proxy_stdio" if on_stdio else "serve_proxy")
         from mcp_tasks_adapters.cli import proxy as proxies
 
         here = {name: value for name, value in endpoint.items() if name in given}
 
         def read() -> ProxyConfig:
             if config is None:
-                said = proxies.make_config(upstreams, callers, kinds, stdio=stdio)
+                said = proxies.make_config(upstreams, callers, kinds, stdio=stdio, ca_file=ca_file)
             else:
                 said = proxies.load_config(config)
-            return proxies.with_options(said, endpoint=here, store=store, key_file=store_key_file)
+            return proxies.with_options(
+                said,
+                endpoint=here,
+                store=store,
+                key_file=store_key_file,
+                handle_key_file=handle_key_file,
+                legacy=legacy,
+            )
 
-        if check:
+        if forget_project is not None:
+            from mcp_tasks_adapters.cli.forgetting import forget_project as forget
+
+            click.echo(forget(read(), forget_project))
+        elif check:
             sys.exit(proxies.check_proxy(read, as_json=as_json))
         else:
             again = None if config is None else read
-            proxies.run_proxy(read(), read=again, serve_proxy=serve_proxy, loop=loop)
+            proxies.run_proxy(read(), read=again, serve_proxy=serve_proxy, loop=loop, on_stdio=on_stdio)
     except (ServeError, StoreError) as error:
         raise click.ClickException(str(error)) from None
 
 
-_IN_A_FILE: Final = frozenset({"upstreams", "stdio", "kinds", "callers"})
+_IN_A_FILE: Final = frozenset({"upstreams", "stdio", "kinds", "callers", "ca_file"})
 """Parameters that cannot be given beside a file, which says all of it."""
 
 

@@ -10,6 +10,7 @@ import click
 
 from mcp_tasks_adapters.cli.serve import LOOPS
 from mcp_tasks_adapters.cli.store import KEYS_VARIABLE
+from mcp_tasks_adapters.origins import host_problem, origin_problem
 
 __all__ = ["POSITIVE", "endpoint_options", "loop_option", "store_options"]
 
@@ -32,6 +33,18 @@ def _check_path(context: click.Context, parameter: click.Parameter, path: str) -
     return path
 
 
+def _check_each(problem_of: Callable[[str], str | None]) -> Callable[..., Sequence[str]]:
+    """Return what refuses values that could never be met: they would keep out whom they are to let in."""
+
+    def check(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> Sequence[str]:
+        for value in values:
+            if (problem := problem_of(value)) is not None:
+                raise click.BadParameter(f"{value} {problem}")
+        return values
+
+    return check
+
+
 _ENDPOINT: Final[Sequence[Decorator]] = (
     click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on."),
     click.option(
@@ -49,6 +62,7 @@ _ENDPOINT: Final[Sequence[Decorator]] = (
         "allowed_hosts",
         multiple=True,
         metavar="HOST",
+        callback=_check_each(host_problem),
         help="A Host header to accept beside the loopback names and that of --host: example.org, "
         "example.org:8000, example.org:*, or * for any. May be repeated.",
     ),
@@ -57,6 +71,7 @@ _ENDPOINT: Final[Sequence[Decorator]] = (
         "allowed_origins",
         multiple=True,
         metavar="ORIGIN",
+        callback=_check_each(origin_problem),
         help="A web page's origin to accept beside the loopback ones: https://example.org, or * for any. "
         "May be repeated.",
     ),

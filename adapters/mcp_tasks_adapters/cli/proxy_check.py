@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from mcp_tasks_adapters.proxy import Caller, HttpUpstream, StdioUpstream
 from mcp_tasks_adapters.proxy.config import ProxyConfig
-from mcp_tasks_proto.proxy import Access, Decision, ProxySettings, UpstreamPreview, preview
+from mcp_tasks_adapters.proxy.config_file import HOUR_MS
+from mcp_tasks_proto.history import DAY_MS
+from mcp_tasks_proto.proxy import Access, Decision, ProxySettings, Row, UpstreamPreview, preview
+from mcp_tasks_proto.vocabulary import LEGACY_VERSION
 
 __all__ = ["describe_config", "render_config"]
 
@@ -24,20 +29,41 @@ def describe_config(config: ProxyConfig) -> dict[str, Any]:
         "name": config.name,
         "listen": {"host": listen.host, "port": listen.port, "path": listen.path},
         "store": config.store.place or "memory:",
+        "handles": "stored" if config.handle_keys is None else "sealed",
+        "legacy": _legacy(settings),
         "retention": {"payloadMs": retention.payload_ms, "metadataMs": retention.metadata_ms},
+        "deletedProjects": sorted(settings.deleted_projects),
         "upstreams": [_upstream(upstream) for upstream in config.upstreams],
         "callers": [_caller(config, settings, caller) for caller in callers],
         "lookingOnly": _lookers(config),
     }
 
 
+def _legacy(settings: ProxySettings) -> str:
+    if not settings.legacy_callers:
+        return "refuse"
+    return "serve" if settings.bridging else "ignore"
+
+
+_LEGACY: Final = {"ignore": "everything but tasks", "serve": "tasks as well", "refuse": "nothing"}
+
+
 def _upstream(upstream: HttpUpstream | StdioUpstream) -> dict[str, Any]:
+    where: dict[str, Any]
     if isinstance(upstream, HttpUpstream):
         where = {"url": upstream.url.partition("?")[0]}
     else:
-        where = {"command": shlex.join(upstream.command)}
+        where = {"command": shlex.join(upstream.command), "found": _is_there(upstream)}
     label = upstream.settings.shown_label
-    return {"name": upstream.name, "label": label, **where, "tasks": upstream.tasks}
+    return {"name": upstream.name, "label": label, **where, "tasks": upstream.tasks, "era": upstream.era}
+
+
+def _is_there(upstream: StdioUpstream) -> bool:
+    """Whether the program of a server on stdio could be started here, as far as can be seen."""
+    program, path = upstream.command[0], (upstream.env or {}).get("PATH")
+    if os.sep in program:
+        program = os.path.join(upstream.cwd or "", program)
+    return shutil.which(program, path=path) is not None
 
 
 def _caller(config: ProxyConfig, settings: ProxySettings, caller: Caller) -> dict[str, Any]:
@@ -105,8 +131,16 @@ def _lines(described: dict[str, Any]) -> Iterator[str]:
     listen = described["listen"]
     yield f"{described['name']} on {listen['host']}, port {listen['port'] or 'any'}, path {listen['path']}"
     yield f"keeps tasks in {described['store']}"
+    kept = described["retention"]
+    hours, days = kept["payloadMs"] // HOUR_MS, kept["metadataMs"] // DAY_MS
+    yield f"keeps results for {hours} h, and what happened to tasks for {days} days"
+    for project in described["deletedProjects"]:
+        yield f"project {project} is deleted: what is kept of it is removed"
+    if described["handles"] == "sealed":
+        yield "handles carry what they stand for, sealed"
+    yield f"callers of {LEGACY_VERSION} get {_LEGACY[described['legacy']]}"
     for upstream in described["upstreams"]:
-        yield f"upstream {upstream['name']}: {upstream.get('url') or upstream['command']}"
+        yield _upstream_line(upstream)
     for caller in described["callers"]:
         yield ""
         yield _heading(caller)
@@ -118,6 +152,12 @@ def _lines(described: dict[str, Any]) -> Iterator[str]:
         yield ""
     for looker in described["lookingOnly"]:
         yield f"{looker['principal']} ({looker['role']}) has no token to call with for {looker['project']}"
+
+
+def _upstream_line(upstream: dict[str, Any]) -> str:
+    line = f"upstream {upstream['name']}: {upstream.get('url') or upstream['command']}"
+    missing = upstream.get("found") is False
+    return f"{line} (here there is no such program)" if missing else line
 
 
 def _heading(caller: dict[str, Any]) -> str:
@@ -142,8 +182,11 @@ def _upstream_lines(caller: dict[str, Any], seen: dict[str, Any]) -> Iterator[st
         return
     yield f"    tools: {' '.join(seen['tools'])}"
     tasks = seen["tasks"]
-    if tasks["offered"]:
-        yield f"    tasks: offered for {' '.join(seen['taskTools'])} ({tasks['row']}): {tasks['reason']}"
+    named = f"{' '.join(seen['taskTools'])} ({tasks['row']})"
+    if tasks["row"] == Row.PROMOTE.value:
+        yield f"    tasks: the proxy's own for {named}, as {tasks['reason']}"
+    elif tasks["offered"]:
+        yield f"    tasks: offered for {named}: {tasks['reason']}"
     else:
         yield f"    tasks: not offered: {tasks['reason']}"
     yield (

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from mcp_tasks_adapters.cli.serve import ServeError
 from mcp_tasks_adapters.proxy.config import ProxyConfig
 from mcp_tasks_adapters.proxy.driver import Reconfigure
+from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.request_state import Sealer
 
@@ -37,7 +38,7 @@ class Reloading:
             proxy = config.proxy(sealer=self._sealer)
         except Exception as error:
             # Whatever is wrong with a file, those who are served are not to notice.
-            why = error if isinstance(error, ServeError | ValueError) else describe(error)
+            why = error if isinstance(error, ServeError | StoreError | ValueError) else describe(error)
             _say(f"{why}\nthe configuration before stays in force")
             return
         self._reconfigure(proxy)

@@ -23,6 +23,7 @@ __all__ = [
     "ServeError",
     "from_loop_module",
     "prepare",
+    "run_channel",
     "run_endpoint",
     "run_http",
     "run_stdio",
@@ -119,9 +120,17 @@ def run_endpoint(
 def run_stdio(server: Server, *, loop: str, chosen: ChosenStore) -> None:
     """Serve over stdin and stdout until stdin ends, SIGTERM or SIGINT. Raises :class:`ServeError`."""
     serve_stdio = from_loop_module(loop, "serve_stdio")
-    _say(chosen.notice)
+    run_channel(partial(serve_stdio, server, store=chosen.store), loop=loop, notice=chosen.notice)
+
+
+def run_channel(serve_stdio: Callable[..., Awaitable[None]], *, loop: str, notice: str | None) -> None:
+    """Say a notice, and serve over stdin and stdout until stdin ends, SIGTERM or SIGINT.
+
+    Raises :class:`ServeError`.
+    """
+    _say(notice)
     signals = StopSignals()
-    _run(lambda: serve_stdio(server, store=chosen.store, on_end=signals.ending), signals, loop=loop)
+    _run(lambda: serve_stdio(on_end=signals.ending), signals, loop=loop)
 
 
 def _say(notice: str | None) -> None:

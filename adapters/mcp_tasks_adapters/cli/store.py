@@ -14,11 +14,12 @@ from typing import Final
 from attrs import frozen
 
 from mcp_tasks_adapters.stores import MemoryStore, SqliteStore
-from mcp_tasks_adapters.stores.sealing import KEYS_VARIABLE, RecordKeys
+from mcp_tasks_adapters.stores.sealing import HANDLE_KEYS_VARIABLE, KEYS_VARIABLE, RecordKeys
 from mcp_tasks_adapters.storing import Store, StoreError
 from mcp_tasks_adapters.toolkit import Server
 
 __all__ = [
+    "HANDLE_KEYS_VARIABLE",
     "KEYS_VARIABLE",
     "PROXY_STORE_VARIABLE",
     "STORE_VARIABLE",

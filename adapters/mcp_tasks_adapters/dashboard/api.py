@@ -32,16 +32,18 @@ from mcp_tasks_adapters.dashboard.requests import (
     PREFIX,
     AssignOne,
     ControlOne,
+    ListProjects,
     ListSome,
     ProjectRequest,
     RefusedError,
     ShowOne,
+    ShowProject,
     read_request,
     written_place,
 )
 from mcp_tasks_adapters.driver import Channel, Loop, RequestFacts
 from mcp_tasks_adapters.proxy.callers import Caller, checked_caller
-from mcp_tasks_adapters.proxy.members import Members
+from mcp_tasks_adapters.proxy.members import KnowsProjects, Members
 from mcp_tasks_adapters.proxy.storing import (
     AssignTask,
     EntriesRead,
@@ -194,9 +196,14 @@ class Dashboard:
 
     def _serve(self, asked: _Asked, caller: Caller) -> None:
         request = asked.request
+        if isinstance(request, ListProjects):
+            self._list_projects(caller, asked.channel)
+            return
         viewer = self._viewer(caller, request.project)
         if viewer is None:
             NOT_FOUND.send(asked.channel)
+        elif isinstance(request, ShowProject):
+            self._show_project(caller, request.project, asked.channel)
         elif isinstance(request, ListSome):
             most = self._settings.limits.ledger_page_entries
             effect = ReadEntries(project=request.project, after=request.after, most=most, token=None)
@@ -204,6 +211,18 @@ class Dashboard:
         else:
             found = partial(self._found, request, caller, viewer, asked.channel)
             self._ask_store(ReadEntry(request.handle, None), asked.channel, found)
+
+    def _list_projects(self, caller: Caller, channel: Channel) -> None:
+        members = self._members
+        if isinstance(members, KnowsProjects):
+            Answer(HTTPStatus.OK, {"projects": list(members.projects(caller))}).send(channel)
+        else:
+            NOT_FOUND.send(channel)
+
+    def _show_project(self, caller: Caller, project: str, channel: Channel) -> None:
+        members = self._members
+        shown = members.project(caller, project) if isinstance(members, KnowsProjects) else None
+        (NOT_FOUND if shown is None else Answer(HTTPStatus.OK, {"project": shown})).send(channel)
 
     def _viewer(self, caller: Caller, project: str) -> Viewer | None:
         """Return somebody who may look at the project."""

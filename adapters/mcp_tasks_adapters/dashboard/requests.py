@@ -23,10 +23,12 @@ __all__ = [
     "PREFIX",
     "AssignOne",
     "ControlOne",
+    "ListProjects",
     "ListSome",
     "ProjectRequest",
     "RefusedError",
     "ShowOne",
+    "ShowProject",
     "read_request",
     "written_place",
 ]
@@ -50,6 +52,18 @@ class RefusedError(Exception):
 
 
 # -- what may be asked for -----------------------------------------------------------------------------------
+
+
+@frozen
+class ListProjects:
+    """The projects that somebody may look at."""
+
+
+@frozen(kw_only=True)
+class ShowProject:
+    """One project with its members."""
+
+    project: str
 
 
 @frozen(kw_only=True)
@@ -91,7 +105,7 @@ class ControlOne:
     """To input requests, by their keys; ``None``: it is no answer."""
 
 
-ProjectRequest = ListSome | ShowOne | AssignOne | ControlOne
+ProjectRequest = ListProjects | ShowProject | ListSome | ShowOne | AssignOne | ControlOne
 
 
 # -- how it is written ---------------------------------------------------------------------------------------
@@ -102,6 +116,8 @@ def read_request(head: PageHead, body: bytes | bytearray, limits: Limits) -> Pro
 
     ::
 
+        GET    /projects/
+        GET    /projects/PROJECT
         GET    /projects/PROJECT/tasks?view=&assigned=&limit=&cursor=
         GET    /projects/PROJECT/tasks/TASK
         PUT    /projects/PROJECT/tasks/TASK/assignee   {"assignee": NAME}
@@ -111,6 +127,12 @@ def read_request(head: PageHead, body: bytes | bytearray, limits: Limits) -> Pro
         POST   /projects/PROJECT/tasks/TASK/cancel
     """
     match _parts(head.path):
+        case [""]:
+            _allow(head.method, "GET")
+            return ListProjects()
+        case [project]:
+            _allow(head.method, "GET")
+            return ShowProject(project=project)
         case [project, "tasks"]:
             _allow(head.method, "GET")
             return _read_list(project, head.query)

@@ -136,7 +136,7 @@ def _read_row(row: Any) -> tuple[str, Caller]:
     if not isinstance(row, dict) or not all(isinstance(value, str) for value in row.values()):
         raise ValueError("its members are strings")
     if unknown := sorted(set(row) - _MEMBERS):
-        raise ValueError(f"there is no member {unknown[0]!r}")
+        raise ValueError(f"there is no member {unknown[0]!r}; there is {', '.join(sorted(_MEMBERS))}")
     if not row.get("principal"):
         raise ValueError("it has no principal")
     given = [name for name in _CREDENTIALS if name in row]

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from attrs import evolve, field, frozen
 
 from mcp_tasks_adapters.proxy.callers import Caller, Credentials
+from mcp_tasks_adapters.proxy.encryption import HandleKeys
 from mcp_tasks_adapters.proxy.proxy import HttpUpstream, Policies, Proxy, StdioUpstream
 from mcp_tasks_proto.history import Viewer
 from mcp_tasks_proto.limits import Limits
@@ -53,6 +55,8 @@ class ProxyConfig:
     version: str = "0"
     listen: Listen = field(factory=Listen)
     store: StorePlace = field(factory=StorePlace)
+    handle_keys: HandleKeys | None = None
+    """With them, handles carry their binding, and several proxies take each other's (PRX.5)."""
     limits: Limits = field(factory=Limits)
     """Of messages and connections."""
     proxy_limits: ProxyLimits = field(factory=ProxyLimits)
@@ -68,7 +72,12 @@ class ProxyConfig:
     @property
     def fixed(self) -> Mapping[str, object]:
         """What cannot change while the proxy runs, by the name of its table in a file."""
-        return {"listen": self.listen, "store": self.store, "limits": self.limits}
+        return {
+            "listen": self.listen,
+            "store": self.store,
+            "handles": self.handle_keys,
+            "limits": self.limits,
+        }
 
     @property
     def upstream_settings(self) -> Sequence[Upstream]:
@@ -94,6 +103,18 @@ class ProxyConfig:
             return None
         return self.directory.viewer(caller.principal, project, self.upstream_settings)
 
+    def projects(self, caller: Caller) -> Sequence[Mapping[str, Any]]:
+        """Return the projects that a caller may look at; somebody who is nobody in person looks at none."""
+        if caller.principal is None or caller.access.api_key:
+            return ()
+        return self.directory.shown_projects(caller.principal)
+
+    def project(self, caller: Caller, project: str) -> Mapping[str, Any] | None:
+        """Return one of these with its members."""
+        if caller.principal is None or caller.access.api_key:
+            return None
+        return self.directory.shown_project(caller.principal, project)
+
     def access(self, caller: Caller, project: str) -> Access | None:
         """Return what a caller may do with tasks of a project; ``None``: nothing, or it is nobody in person.
 
@@ -107,10 +128,14 @@ class ProxyConfig:
         return self.directory.access(caller.principal, project, self.upstream_settings)
 
     def proxy(self, *, sealer: Sealer | None = None) -> Proxy:
-        """Return the proxy to run, with a key of its own for ``requestState``, or with ``sealer``.
+        """Return the proxy to run, with ``sealer`` for ``requestState``, or one that follows from the keys of
+        handles, or else with a key of its own.
 
         Raises ``ValueError`` for settings that contradict each other.
         """
+        keys = self.handle_keys
+        if sealer is None and keys is not None:
+            sealer = keys.sealer()
         return Proxy(
             self.upstreams,
             name=self.name,
@@ -120,6 +145,7 @@ class ProxyConfig:
             limits=self.limits,
             proxy_limits=self.proxy_limits,
             sealer=sealer,
+            codec=None if keys is None else keys.codec(),
             **self.policies,
         )
 

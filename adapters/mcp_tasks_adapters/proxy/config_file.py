@@ -8,20 +8,23 @@ variables, those of callers as digests, or from variables.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from attrs import fields
 
+from mcp_tasks_adapters.origins import host_problem, origin_problem
 from mcp_tasks_adapters.proxy.config import Listen, ProxyConfig, StorePlace, bounds_of_one
 from mcp_tasks_adapters.proxy.config_people import People
 from mcp_tasks_adapters.proxy.config_secrets import Secrets
 from mcp_tasks_adapters.proxy.config_upstreams import read_upstreams, with_environment
-from mcp_tasks_adapters.proxy.proxy import HttpUpstream, Policies, StdioUpstream
+from mcp_tasks_adapters.proxy.encryption import HandleKeys
+from mcp_tasks_adapters.proxy.proxy import HttpUpstream, Policies, StdioUpstream, legacy_policies
 from mcp_tasks_adapters.proxy.toml_tables import ConfigError, Document, Table, listed
 from mcp_tasks_adapters.stores.sealing import KEYS_VARIABLE, RecordKeys
 from mcp_tasks_adapters.storing import StoreError
+from mcp_tasks_adapters.toolkit.server import LEGACY_POLICIES
 from mcp_tasks_proto.history import DAY_MS, LONGEST_METADATA_MS, LONGEST_PAYLOAD_MS, Retention
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy import InputKind, ProxyLimits, ToolProfile
@@ -71,8 +74,11 @@ class _Reader:
         policies["retention"] = self._retention(top.table("retention"))
         upstreams = read_upstreams(top, self._secrets)
         policies["profiles"] = profiles = self._profiles(top, upstreams)
-        directory, callers = People(top, upstreams, sorted(profiles), self._secrets).read()
+        people = People(top, upstreams, sorted(profiles), self._secrets)
+        directory, callers = people.read()
+        policies["deleted_projects"] = frozenset(people.deleted)
         store = self._store(top.table("store"))
+        handle_keys = self._handle_keys(top.table("handles"))
         top.close()
         self._document.check()
         if callers is None and "tasks_per_principal" not in limits:
@@ -81,6 +87,7 @@ class _Reader:
             name=name or "",
             listen=listen,
             store=store,
+            handle_keys=handle_keys,
             limits=bounds,
             proxy_limits=proxy_bounds,
             upstreams=tuple(with_environment(upstream, self._secrets) for upstream in upstreams),
@@ -103,8 +110,8 @@ class _Reader:
             host=table.text("host", "127.0.0.1") or "",
             port=table.number("port", least=0, most=65535) or 0,
             path=path,
-            allowed_hosts=tuple(table.texts("allow_hosts") or ()),
-            allowed_origins=tuple(table.texts("allow_origins") or ()),
+            allowed_hosts=_checked(table, "allow_hosts", host_problem),
+            allowed_origins=_checked(table, "allow_origins", origin_problem),
         )
         table.close()
         return listen
@@ -143,6 +150,17 @@ class _Reader:
         )
         return False
 
+    def _handle_keys(self, table: Table) -> HandleKeys | None:
+        name = table.text("key_file")
+        table.close()
+        try:
+            if name is not None:
+                return HandleKeys.from_file(self._secrets.path(name))
+            return HandleKeys.from_environment(self._environment)
+        except StoreError as error:
+            table.note(str(error).removesuffix("."), "key_file")
+            return None
+
     def _limits(self, table: Table) -> tuple[Limits, ProxyLimits]:
         names = [bound.name for bound in fields(ProxyLimits)]
         given = {name: table.number(name) for name in (*names, *CONNECTION_LIMITS)}
@@ -156,7 +174,7 @@ class _Reader:
         policies["tasks"] = table.flag("tasks", default=True)
         policies["promote_after_ms"] = table.number("promote_after_ms")
         policies["collapse"] = table.flag("collapse", default=False)
-        policies["bridging"] = table.flag("bridging", default=False)
+        policies.update(legacy_policies(table.choice("legacy", LEGACY_POLICIES, "choice") or "ignore"))
         kinds = table.choices("input", [kind.value for kind in InputKind], "kind of input")
         if kinds is not None:
             policies["input_kinds"] = frozenset(InputKind(kind) for kind in kinds)
@@ -198,3 +216,12 @@ class _Reader:
             table.close()
             profiles[name] = ToolProfile(tools=sets["tools"], task_tools=sets["task_tools"])
         return profiles
+
+
+def _checked(table: Table, key: str, problem_of: Callable[[str], str | None]) -> tuple[str, ...]:
+    """Read an array of strings, and note what is wrong with any of them."""
+    values = tuple(table.texts(key) or ())
+    for number, value in enumerate(values):
+        if (problem := problem_of(value)) is not None:
+            table.note(problem, key, number)
+    return values

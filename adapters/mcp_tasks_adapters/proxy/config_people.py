@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from mcp_tasks_adapters.proxy.callers import Caller
 from mcp_tasks_adapters.proxy.config_secrets import Secrets
@@ -12,6 +13,8 @@ from mcp_tasks_proto.proxy import Directory, Member, Program, Project, Role, Ups
 from mcp_tasks_proto.proxy.settings import DEFAULT_PROFILE
 
 __all__ = ["People"]
+
+IS_DELETED: Final = "this project is deleted: take it out here as well"
 
 
 class People:
@@ -30,6 +33,10 @@ class People:
         self._settings: Sequence[Upstream] = [upstream.settings for upstream in upstreams]
         self._profiles = profiles
         self._secrets = secrets
+        self.deleted: list[str] = []
+        """Projects of which nothing is to be kept (HIS.4)."""
+        self._declared = False
+        """Whether there are projects, be they deleted: then nobody is to have everything."""
         self._callers: dict[str, Caller] = {}
         self._tables: dict[str, Table] = {}
         """Of credentials, by digest."""
@@ -37,7 +44,7 @@ class People:
     def read(self) -> tuple[Directory, Mapping[str, Caller] | None]:
         """Return everybody, and callers by the digest of their credential; ``None``: everybody is let in."""
         top = self._top
-        projects = {name: self._project(table) for name, table in top.tables("projects")}
+        projects = self._projects()
         member_tables, key_tables = dict(top.tables("members")), dict(top.tables("api_keys"))
         members = {name: self._member(table, projects) for name, table in member_tables.items()}
         programs = {name: self._program(table, projects) for name, table in key_tables.items()}
@@ -56,9 +63,20 @@ class People:
         for name, table in key_tables.items():
             self._api_key(table, name, directory)
             table.close()
-        if projects and not members and not programs:
+        if self._declared and not members and not programs:
             top.note("nobody is let in: add [members.NAME] or [api_keys.NAME]", "projects")
         return directory, self._callers if members or programs else None
+
+    def _projects(self) -> dict[str, Project]:
+        """Read all projects but those that are deleted, of which only the name is left."""
+        projects = {}
+        for name, table in self._top.tables("projects"):
+            self._declared = True
+            if table.flag("deleted", default=False):
+                self.deleted.append(name)
+            else:
+                projects[name] = self._project(table)
+        return projects
 
     def _project(self, table: Table) -> Project:
         upstreams = table.choices("upstreams", self._names, "upstream")
@@ -73,11 +91,13 @@ class People:
 
     def _member(self, table: Table, projects: Mapping[str, Project]) -> Member:
         known = {role.value: role for role in Role}
-        said = table.values("roles", list(projects), "project")
+        said = table.values("roles", [*projects, *self.deleted], "project")
         for project, role in said.items():
+            if project in self.deleted:
+                table.note(IS_DELETED, "roles", project)
             if role not in known:
                 table.note(f"a role is {listed(list(known), 'or')}", "roles", project)
-        if projects and not table.content.get("roles"):
+        if (self._declared or "roles" in table) and not table.content.get("roles"):
             table.note('has no role in a project: write roles = { PROJECT = "team" }, or "direct"')
         return Member(
             label=table.text("label"),
@@ -86,9 +106,12 @@ class People:
         )
 
     def _program(self, table: Table, projects: Mapping[str, Project]) -> Program:
-        project = table.choice("project", list(projects), "project")
-        if projects and "project" not in table:
-            table.note("is in no project: write project = with one of " + listed([*projects]))
+        project = table.choice("project", [*projects, *self.deleted], "project")
+        if project in self.deleted:
+            table.note(IS_DELETED, "project")
+        if self._declared and "project" not in table:
+            names = listed([*projects, *self.deleted])
+            table.note(f"is in no project: write project = with one of {names}")
         return Program(label=table.text("label"), project=project, profile=self._profile(table))
 
     def _token(self, table: Table, principal: str, directory: Directory) -> None:

@@ -9,9 +9,12 @@ from typing import Final
 
 from mcp_tasks_adapters.proxy.callers import SHORTEST, digest_of, read_digest
 from mcp_tasks_adapters.proxy.toml_tables import Table
-from mcp_tasks_adapters.stores.sealing import KEYS_VARIABLE
+from mcp_tasks_adapters.stores.sealing import HANDLE_KEYS_VARIABLE, KEYS_VARIABLE
 
-__all__ = ["Secrets"]
+__all__ = ["NAMED", "Secrets"]
+
+NAMED: Final = "{ file = … } or { variable = … }"
+"""How a configuration names a secret."""
 
 _SOURCES: Final = ("sha256", "sha256_file", "variable")
 
@@ -22,7 +25,7 @@ class Secrets:
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder = folder
         self._environment = environment
-        self._variables = {KEYS_VARIABLE}
+        self._variables = {KEYS_VARIABLE, HANDLE_KEYS_VARIABLE}
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -38,13 +41,17 @@ class Secrets:
 
     def read(self, table: Table, key: str) -> str | None:
         """Read what ``{ file = "…" }`` or ``{ variable = "…" }`` names; ``None``: that is a mistake."""
+        if isinstance(table.content[key], str):
+            table.skip(key)
+            table.note(f"a credential is not written here: say {NAMED}", key)
+            return None
         source = table.table(key)
         if not isinstance(table.content[key], dict):
             return None
         file, variable = source.text("file"), source.text("variable")
         source.close()
         if (file is None) is (variable is None):
-            source.note("names a secret: { file = … } or { variable = … }")
+            source.note(f"names a secret: {NAMED}")
             return None
         where = "file" if variable is None else "variable"
         value = (

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from attrs import evolve
 
 from mcp_tasks_adapters.http_exchange import HttpAddress, check_headers
-from mcp_tasks_adapters.proxy.config_secrets import Secrets
+from mcp_tasks_adapters.proxy.config_secrets import NAMED, Secrets
 from mcp_tasks_adapters.proxy.proxy import HttpUpstream, StdioUpstream
 from mcp_tasks_adapters.proxy.toml_tables import Table
+from mcp_tasks_adapters.trust import trusting
 
-__all__ = ["read_upstreams", "with_environment"]
+__all__ = ["has_credentials", "read_upstreams", "with_environment"]
 
+ERAS: Final = ("modern", "legacy")
 SECRET_HEADERS: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
 """Headers that hold a credential, so that their value does not stand in a configuration."""
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -51,6 +55,7 @@ def _read_upstream(name: str, table: Table, secrets: Secrets) -> Declared | None
         "label": table.text("label"),
         "tasks": table.flag("tasks", default=True),
         "listen": table.flag("listen", default=True),
+        "era": table.choice("era", ERAS, "era"),
     }
     if ("url" in table) is ("command" in table):
         table.note("has either a url, or the command that starts it")
@@ -62,20 +67,39 @@ def _read_upstream(name: str, table: Table, secrets: Secrets) -> Declared | None
 
 
 def _read_http(table: Table, common: dict[str, Any], secrets: Secrets) -> HttpUpstream | None:
-    url = table.text("url")
+    url, ca_file = table.text("url"), table.text("ca_file")
     headers = _read_headers(table, secrets)
     authorizations = {}
     for name, more in table.tables("authorizations"):
         authorizations[name] = _read_headers(more, secrets)
         more.close()
+    context = None if ca_file is None else _trusting(table, secrets.path(ca_file))
     if url is None:
+        return None
+    if has_credentials(url):
+        table.note(f"a credential is not written here: say bearer = {NAMED}", "url")
         return None
     try:
         HttpAddress.parse(url)
     except ValueError as error:
         table.note(str(error), "url")
         return None
-    return HttpUpstream(url=url, headers=headers, authorizations=authorizations, **common)
+    return HttpUpstream(
+        url=url, headers=headers, authorizations=authorizations, ssl_context=context, **common
+    )
+
+
+def _trusting(table: Table, path: Path) -> ssl.SSLContext | None:
+    try:
+        return trusting(path)
+    except ValueError as error:
+        table.note(str(error), "ca_file")
+        return None
+
+
+def has_credentials(url: str) -> bool:
+    """Whether a URL holds a user's name or password, so that it must not be quoted."""
+    return "@" in url.partition("//")[2].partition("/")[0]
 
 
 def _read_headers(table: Table, secrets: Secrets) -> Mapping[str, str]:
@@ -101,7 +125,7 @@ def _problem(name: str, said: Any, others: Mapping[str, str]) -> str | None:
         return "is there twice: bearer sets Authorization"
     if isinstance(said, str):
         if name.lower() in SECRET_HEADERS:
-            return "a credential is not written here: say { file = … } or { variable = … }"
+            return f"a credential is not written here: say {NAMED}"
         if not (said.isascii() and said.isprintable()):
             return "is not printable ASCII"
     try:

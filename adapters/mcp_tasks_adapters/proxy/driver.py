@@ -24,6 +24,7 @@ from mcp_tasks_adapters.feeding import Feeder
 from mcp_tasks_adapters.proxy.callers import checked_caller
 from mcp_tasks_adapters.proxy.proxy import Proxy
 from mcp_tasks_adapters.proxy.storing import ProxyStore, ProxyStoreEffect, ProxyStoreFact, failed
+from mcp_tasks_adapters.proxy.troubles import Troubles, Way
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.effects import OpenStream, Reply, Send, StopCall
 from mcp_tasks_proto.errors import ErrorObject, internal_error
@@ -43,6 +44,7 @@ from mcp_tasks_proto.legacy.messages import SendLegacy
 from mcp_tasks_proto.legacy.proxy import (
     DualEraProxy,
     DualEraProxyInput,
+    ListHandles,
     SendLegacyUpstream,
     UpstreamFact,
     UpstreamSaid,
@@ -74,6 +76,9 @@ Reconfigure = Callable[[Proxy], None]
 """Puts another declaration in force: :meth:`ProxyDriver.reconfigure`."""
 
 _log = logging.getLogger("mcp_tasks_adapters")
+
+_STREAMS = frozenset({"subscriptions/listen", "GET"})
+"""They may end at any time, which is no fault."""
 
 
 class UpstreamTransport(Protocol):
@@ -136,8 +141,9 @@ class ProxyDriver:
         self._dashboard = Dashboard(proxy, engine=self, loop=loop)
         self._exchanges = count(1)
         self._owed: dict[Hashable, _Owed] = {}
-        self._in_flight: dict[int, tuple[UpstreamTransport, str]] = {}
+        self._in_flight: dict[int, tuple[UpstreamTransport, str, Way]] = {}
         """Requests to upstreams, with the method of each."""
+        self._troubles = Troubles()
         self._ending: set[int] = set()
         self._unanswered = 0
         self._landed: Event | None = None
@@ -152,6 +158,7 @@ class ProxyDriver:
             DrawRandom: self._draw_random,
             LoadTask: self._ask_store,
             SaveBinding: self._ask_store,
+            ListHandles: self._ask_store,
             SaveSnapshot: self._ask_store,
             DropTask: self._tell_store,
             Note: self._tell_store,
@@ -261,6 +268,7 @@ class ProxyDriver:
             else:
                 self._rechecks.ask(owed.received, owed.facts)
         self._end_old_ways()
+        self._troubles.forget()
 
     def wake(self) -> None:
         """The time asked for by ``Loop.wake_at`` has come."""
@@ -291,14 +299,14 @@ class ProxyDriver:
         await self._landed_all("DELETE")
 
     async def _landed_all(self, *methods: str) -> None:
-        while self._unanswered or any(method in methods for _, method in self._in_flight.values()):
+        while self._unanswered or any(method in methods for _, method, _ in self._in_flight.values()):
             self._landed = self._loop.event()
             await self._landed.wait()
 
     def close(self) -> None:
         """Give up what is in flight, and take in nothing any more."""
         self._feeder.close()
-        for request, (transport, _) in list(self._in_flight.items()):
+        for request, (transport, _, _) in list(self._in_flight.items()):
             transport.stop(request)
         self._in_flight.clear()
 
@@ -376,7 +384,7 @@ class ProxyDriver:
             _log.error("there is no authorization of that name for an upstream")
             self.feed(RequestFailed(name, "there is no such authorization", sent=False))
             return
-        self._in_flight[name] = transport, send.message["method"]
+        self._in_flight[name] = transport, send.message["method"], (send.upstream, send.authorization)
         request = SendRequest(
             request=name, message=send.message, parameters=send.parameters, streams=send.streams
         )
@@ -397,7 +405,8 @@ class ProxyDriver:
         message = send.message or {}
         if message.get("method") == "initialize":
             transport.unasked(partial(self._said, effect.upstream, effect.authorization))
-        self._in_flight[send.request] = transport, message.get("method") or send.verb
+        method = message.get("method") or send.verb
+        self._in_flight[send.request] = transport, method, (effect.upstream, effect.authorization)
         transport.send(send, self._heard, once=False)
 
     def _said(self, upstream: str, authorization: str, fact: Unasked) -> None:
@@ -406,7 +415,9 @@ class ProxyDriver:
     def _heard(self, fact: UpstreamFact) -> None:
         last = isinstance(fact, ResponseReceived | RequestFailed)
         if last:
-            self._in_flight.pop(fact.request, None)
+            asked = self._in_flight.pop(fact.request, None)
+            if asked is not None and asked[1] not in _STREAMS:
+                self._troubles.note(asked[2], asked[1], fact)
         self.feed(fact)
         if last:
             self._note_landing()
@@ -446,7 +457,7 @@ class ProxyDriver:
 
     def _end_old_ways(self) -> None:
         """End the transports of upstreams as they were, once nothing is in flight on them."""
-        used = {id(transport) for transport, _ in self._in_flight.values()}
+        used = {id(transport) for transport, _, _ in self._in_flight.values()}
         for transport in self._ways.old:
             if id(transport) not in used and id(transport) not in self._ending:
                 self._ending.add(id(transport))

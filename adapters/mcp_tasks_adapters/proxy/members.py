@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from mcp_tasks_adapters.proxy.callers import Caller
 from mcp_tasks_proto.history import Viewer
 from mcp_tasks_proto.proxy import Access
 
-__all__ = ["Members"]
+__all__ = ["KnowsProjects", "Members"]
 
 
 class Members(Protocol):
@@ -22,3 +23,14 @@ class Members(Protocol):
 
     def access(self, caller: Caller, project: str) -> Access | None:
         """Return what a caller may do with their own tasks in a project; ``None``: nothing (PRX.7)."""
+
+
+@runtime_checkable
+class KnowsProjects(Protocol):
+    """What :class:`Members` may know beside that: which projects there are, and who belongs to them."""
+
+    def projects(self, caller: Caller) -> Sequence[Mapping[str, Any]]:
+        """Return the projects that a caller may look at, as JSON."""
+
+    def project(self, caller: Caller, project: str) -> Mapping[str, Any] | None:
+        """Return one that the caller may look at, with its members; ``None``: there is nothing to tell."""

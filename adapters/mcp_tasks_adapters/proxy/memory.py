@@ -19,6 +19,7 @@ from mcp_tasks_adapters.proxy.storing import (
 from mcp_tasks_adapters.storing import LoopThread
 from mcp_tasks_proto.history import Observation, Place, TaskEntry, assign, observe, place_of
 from mcp_tasks_proto.inputs import Saved, SaveFailed, SaveRefused
+from mcp_tasks_proto.legacy.proxy import HandlesListed, ListHandles
 from mcp_tasks_proto.proxy import (
     Binding,
     DropTask,
@@ -72,6 +73,10 @@ class MemoryProxyStore:
                 self._observe(handle, observation)
             case Purge():
                 self._purge(effect)
+            case ListHandles(principal=principal, after=after, limit=limit, token=token):
+                start = after or ""
+                own = sorted(one for one, of in self._owners.items() if of == principal and one > start)
+                answer(HandlesListed(token, own[:limit], len(own) > limit))
             case ReadEntries():
                 answer(EntriesRead(effect.token, self._stretch(effect)))
             case ReadEntry(handle=handle, token=token):
@@ -118,6 +123,15 @@ class MemoryProxyStore:
         if not places:
             del self._projects[entry.project]
 
+    def _remove(self, project: str) -> None:
+        """Remove all there is of a project."""
+        listed = {place.handle for place in self._projects.get(project, ())}
+        unlisted = {one.handle for one in self._bindings.values() if one and one.project == project}
+        for handle in listed | unlisted:
+            self._snapshots.pop(handle, None)
+            self._unbind(handle)
+            self._forget(handle)
+
     def _found(self, handle: str) -> tuple[TaskEntry, ...]:
         entry = self._entries.get(handle)
         return () if entry is None else (entry,)
@@ -140,6 +154,8 @@ class MemoryProxyStore:
             self._entries[handle] = observe(entry, observation)
 
     def _purge(self, purge: Purge) -> None:
+        for project in purge.projects:
+            self._remove(project)
         for handle, snapshot in list(self._snapshots.items()):
             if snapshot.stored_at_ms < purge.payloads_before_ms:
                 del self._snapshots[handle]

@@ -17,6 +17,7 @@ from mcp_tasks_adapters.http_exchange import HttpAddress, check_headers
 from mcp_tasks_adapters.proxy.callers import AuthenticateFunction
 from mcp_tasks_adapters.proxy.members import Members
 from mcp_tasks_proto.history import Retention
+from mcp_tasks_proto.legacy.messages import Era
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy import (
     Access,
@@ -49,6 +50,8 @@ class HttpUpstream:
     label: str | None = None
     tasks: bool = True
     listen: bool = True
+    era: Era | None = None
+    """The only protocol that is spoken with it: ``"modern"`` or ``"legacy"``; by default it shows which."""
     ssl_context: ssl.SSLContext | None = None
     """For ``https``, in place of the standard library's default."""
     connection_limits: ConnectionLimits = field(
@@ -71,6 +74,7 @@ class HttpUpstream:
             identity=_digest(f"http {self.url}"),
             tasks=self.tasks,
             listen=self.listen,
+            era=self.era,
         )
 
 
@@ -89,6 +93,7 @@ class StdioUpstream:
     label: str | None = None
     tasks: bool = True
     listen: bool = True
+    era: Era | None = None
 
     @property
     def settings(self) -> Upstream:
@@ -100,6 +105,7 @@ class StdioUpstream:
             tasks=self.tasks,
             listen=self.listen,
             http=False,
+            era=self.era,
         )
 
 
@@ -116,6 +122,7 @@ class Policies(TypedDict, total=False):
     access: Access
     tasks: bool
     bridging: bool
+    legacy_callers: bool
     promote_after_ms: int | None
     collapse: bool
     input_kinds: frozenset[InputKind]
@@ -124,8 +131,15 @@ class Policies(TypedDict, total=False):
     cached_methods: frozenset[str]
     response_bytes: int | None
     retention: Retention
+    deleted_projects: frozenset[str]
     discovery_ttl_ms: int
     page_size: int
+
+
+def legacy_policies(legacy: str) -> Policies:
+    """Return what the ``legacy`` of a server says, for a proxy (LEG.1): callers of 2025-11-25 get everything
+    but tasks (``"ignore"``), tasks as well (``"serve"``), or nothing (``"refuse"``)."""
+    return Policies(bridging=legacy == "serve", legacy_callers=legacy != "refuse")
 
 
 class Proxy:

@@ -45,6 +45,7 @@ from mcp_tasks_proto.history import (
     observe,
 )
 from mcp_tasks_proto.inputs import Saved, SaveFailed, SaveRefused, WorkLost
+from mcp_tasks_proto.legacy.proxy import HandlesListed, ListHandles
 from mcp_tasks_proto.proxy import (
     Binding,
     DropTask,
@@ -76,6 +77,11 @@ LOST_AT_ONCE: Final = 256
 """Promoted calls of nodes that are gone, told with one purge."""
 
 _log = logging.getLogger("mcp_tasks_adapters")
+
+_OF_PROJECT: Final = "SELECT handle FROM entries WHERE json_extract(entry, '$.project') = ?"
+
+_BY_OWNER: Final = "CREATE INDEX IF NOT EXISTS bindings_by_owner ON bindings (owner, handle)"
+"""Files of before have none; to whoever does not look for it, it makes no difference."""
 
 SCHEMA: Final = (
     # A handle that carries its binding has a row without one, for the counts.
@@ -266,6 +272,8 @@ class _Tables:
                     return ()
                 case Purge():
                     return self._purge(effect)
+                case ListHandles():
+                    return [self._owned(effect)]
                 case ReadEntries():
                     return [self._stretch(effect)]
                 case ReadEntry(handle=handle, token=token):
@@ -347,6 +355,14 @@ class _Tables:
         changed = json.dumps(entry_to_json(entry))
         self._execute("UPDATE entries SET entry = ? WHERE handle = ?", (changed, entry.handle))
 
+    def _owned(self, wanted: ListHandles) -> ProxyStoreFact:
+        rows = self._execute(
+            "SELECT handle FROM bindings WHERE owner = ? AND handle > ? ORDER BY handle LIMIT ?",
+            (owner_of(wanted.principal), wanted.after or "", wanted.limit + 1),
+        )
+        handles = [handle for (handle,) in rows]
+        return HandlesListed(wanted.token, handles[: wanted.limit], len(handles) > wanted.limit)
+
     def _stretch(self, wanted: ReadEntries) -> ProxyStoreFact:
         after = Place(-_LAST_MS, "") if wanted.after is None else wanted.after
         created_at_ms = -after.newest_first
@@ -357,7 +373,40 @@ class _Tables:
         )
         return EntriesRead(wanted.token, tuple(_read_entry(entry) for (entry,) in rows))
 
+    def _remove(self, projects: frozenset[str]) -> None:
+        """Remove all there is of projects (HIS.4)."""
+        unlisted = self._unlisted(projects)
+        for handle in unlisted:
+            self._execute("DELETE FROM snapshots WHERE handle = ?", (handle,))
+            self._execute("DELETE FROM bindings WHERE handle = ?", (handle,))
+        removed = len(unlisted)
+        for project in projects:
+            for table in ("snapshots", "bindings"):
+                self._execute(f"DELETE FROM {table} WHERE handle IN ({_OF_PROJECT})", (project,))
+            gone = self._execute(f"DELETE FROM entries WHERE handle IN ({_OF_PROJECT})", (project,))
+            removed += gone.rowcount
+        if removed:
+            _log.warning("what was kept of deleted projects is removed: %d tasks", removed)
+
+    def _unlisted(self, projects: frozenset[str]) -> Sequence[str]:
+        """Return the handles of projects that only their bindings know: their entries are past their time."""
+        found = self._execute(
+            "SELECT handle FROM bindings "
+            "WHERE binding IS NOT NULL AND handle NOT IN (SELECT handle FROM entries)"
+        ).fetchall()
+        return [handle for (handle,) in found if self._project(handle) in projects]
+
+    def _project(self, handle: str) -> str | None:
+        """Return the project of a binding; ``None`` also for one that cannot be read, which nobody can."""
+        try:
+            binding = self._binding(handle)
+        except ValueError:
+            return None
+        return None if binding is None else binding.project
+
     def _purge(self, purge: Purge) -> Sequence[ProxyStoreFact]:
+        if purge.projects:
+            self._remove(purge.projects)
         self._execute("DELETE FROM snapshots WHERE stored_at_ms < ?", (purge.payloads_before_ms,))
         self._execute("DELETE FROM entries WHERE created_at_ms < ?", (purge.metadata_before_ms,))
         self._execute(
@@ -436,6 +485,7 @@ def _claim(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
+    connection.execute(_BY_OWNER)
     if ask("PRAGMA journal_mode = WAL") != "wal":
         raise StoreError(f"{path} cannot be used: SQLite cannot keep a write-ahead log beside it.")
     connection.execute("PRAGMA synchronous = FULL")

@@ -10,6 +10,7 @@ from attrs import frozen
 from mcp_tasks_adapters.storing import Openable
 from mcp_tasks_proto.history import Place, TaskEntry
 from mcp_tasks_proto.inputs import LoadFailed, Saved, SaveFailed, SaveRefused, WorkLost
+from mcp_tasks_proto.legacy.proxy import HandlesListed, ListHandles
 from mcp_tasks_proto.proxy import (
     DropTask,
     LoadTask,
@@ -82,11 +83,28 @@ class EntriesRead:
 # -- all of it -----------------------------------------------------------------------------------------------
 
 ProxyStoreEffect = (
-    LoadTask | SaveBinding | SaveSnapshot | DropTask | Note | Purge | ReadEntries | ReadEntry | AssignTask
+    LoadTask
+    | SaveBinding
+    | SaveSnapshot
+    | DropTask
+    | Note
+    | Purge
+    | ListHandles
+    | ReadEntries
+    | ReadEntry
+    | AssignTask
 )
 """What a store is asked for."""
 ProxyStoreFact = (
-    TaskLoaded | LoadFailed | Saved | SaveFailed | SaveRefused | SnapshotKept | WorkLost | EntriesRead
+    TaskLoaded
+    | LoadFailed
+    | Saved
+    | SaveFailed
+    | SaveRefused
+    | SnapshotKept
+    | WorkLost
+    | HandlesListed
+    | EntriesRead
 )
 """What it answers."""
 Answer = Callable[[ProxyStoreFact], None]
@@ -116,7 +134,12 @@ class ProxyStore(Openable, Protocol):
 def failed(effect: ProxyStoreEffect) -> ProxyStoreFact | None:
     """Return what to answer when an effect could not be carried out; ``None``: nothing."""
     match effect:
-        case LoadTask(token=token) | ReadEntries(token=token) | ReadEntry(token=token):
+        case (
+            LoadTask(token=token)
+            | ListHandles(token=token)
+            | ReadEntries(token=token)
+            | ReadEntry(token=token)
+        ):
             return LoadFailed(token)
         case SaveBinding(token=token) | SaveSnapshot(token=token) | AssignTask(token=token):
             return SaveFailed(token)

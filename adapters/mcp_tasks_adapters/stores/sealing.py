@@ -20,13 +20,16 @@ from mcp_tasks_adapters.storing import StoreError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-__all__ = ["KEYS_VARIABLE", "KEY_BYTES", "RecordKeys", "UnsealError", "new_cipher"]
+__all__ = ["HANDLE_KEYS_VARIABLE", "KEYS_VARIABLE", "KEY_BYTES", "RecordKeys", "UnsealError", "new_cipher"]
 
 KEY_BYTES: Final = 32
 """The length of a key."""
 
 KEYS_VARIABLE: Final = "MCP_TASKS_STORE_KEYS"
 """The variable in which the command line and configurations look for keys."""
+
+HANDLE_KEYS_VARIABLE: Final = "MCP_TASKS_HANDLE_KEYS"
+"""The one for keys of handles that carry their binding."""
 
 _FORM: Final = b"\x01"
 """First byte of what is sealed: the form of the rest."""

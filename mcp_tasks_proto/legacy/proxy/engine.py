@@ -36,8 +36,8 @@ class DualEraProxy(LegacyDoor):
     """A :class:`~mcp_tasks_proto.proxy.ProxyEngine` with legacy callers and legacy upstreams as well.
 
     It takes the place of the engine: the same inputs and effects, and those of
-    :mod:`mcp_tasks_proto.legacy.proxy.messages` beside them. A caller of 2025-11-25 is always served; whether
-    it has tasks is ``ProxySettings.bridging``.
+    :mod:`mcp_tasks_proto.legacy.proxy.messages` beside them. Whether callers of 2025-11-25 are served says
+    ``ProxySettings.legacy_callers``, and whether they have tasks ``ProxySettings.bridging``.
     """
 
     settings: ProxySettings
@@ -70,6 +70,7 @@ class DualEraProxy(LegacyDoor):
             timers=self._timers,
             limits=self.limits,
             proxy_limits=self.settings.limits,
+            sealer=self.settings.sealer,
         )
 
     def handle(self, input: DualEraProxyInput, *, now: int) -> DualEraProxyStep:  # noqa: A002
@@ -95,6 +96,13 @@ class DualEraProxy(LegacyDoor):
             access=received.access if isinstance(received, MessageAdmitted) else self.settings.access,
         )
 
+    def _message_received(self, received: MessageReceived) -> None:
+        """Where there are no sessions, the engine says to an ``initialize`` what is spoken here (NEG.9)."""
+        if self.settings.legacy_callers:
+            LegacyDoor._message_received(self, received)
+        else:
+            self._take(received)
+
     def _begin(self, request: ClientRequest) -> None:
         self._requests.begin(request)
 
@@ -107,7 +115,10 @@ class DualEraProxy(LegacyDoor):
     def _settings_changed(self, changed: SettingsChanged) -> None:
         self._take(changed)
         self.settings = changed.settings
+        if not self.settings.legacy_callers:
+            self._registry.end_all()
         self._requests.proxy_limits = changed.settings.limits
+        self._requests.sealer = changed.settings.sealer
 
     def _open_own_stream(self, session: Session, exchange: Hashable) -> None:
         """Listen on behalf of a client who can be told that there are other tools."""
@@ -166,7 +177,9 @@ class DualEraProxy(LegacyDoor):
             capabilities=own,
         )
         tasks = TASKS_EXTENSION in served.get("extensions", {})
-        result = initialize_result(introduced, tasks=tasks, list_tasks=False)
+        result = initialize_result(
+            introduced, tasks=tasks, list_tasks=tasks and received.principal is not None
+        )
         self._open(received, request, capabilities, result)
         session = self._registry.find(session_key(received), received.principal)
         if session is not None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
-from mcp_tasks_proto.errors import ErrorObject
-from mcp_tasks_proto.inputs import MessageReceived
-from mcp_tasks_proto.legacy.server.inner import Caller, Inner
+from mcp_tasks_proto.errors import ErrorObject, LocalProtocolError
+from mcp_tasks_proto.inputs import LoadFailed, MessageReceived
+from mcp_tasks_proto.legacy.proxy.messages import HandlesListed, ListHandles
+from mcp_tasks_proto.legacy.server.inner import Caller, Inner, InnerToken
 from mcp_tasks_proto.proxy.inputs import MessageAdmitted
 from mcp_tasks_proto.proxy.settings import Access
 
@@ -37,6 +38,31 @@ class ProxyCaller(Caller):
 @define(eq=False, kw_only=True)
 class ProxyInner(Inner):
     """The engine, and the translator's exchanges with it."""
+
+    _handles: dict[Hashable, Callable[[HandlesListed | None], None]] = field(init=False, factory=dict)
+    """Who waits for a page of handles."""
+
+    def list_handles(
+        self, principal: str, after: str | None, limit: int, listed: Callable[[HandlesListed | None], None]
+    ) -> None:
+        """Ask the store for handles of one principal; ``listed`` gets ``None`` where it could not tell."""
+        token = InnerToken(next(self._numbers))
+        self._handles[token] = listed
+        self.out.append(ListHandles(principal=principal, after=after, limit=limit, token=token))
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing of the translator's is open."""
+        return not self._handles and super().quiet
+
+    def take(self, fact: Any) -> None:
+        """Take in a fact of the host's. Raises :class:`LocalProtocolError`; nothing has happened then."""
+        if isinstance(fact, HandlesListed | LoadFailed) and fact.token in self._handles:
+            if isinstance(fact, HandlesListed) and fact.more and not fact.handles:
+                raise LocalProtocolError("HandlesListed: more comes after nothing; a page has a last handle")
+            self._handles.pop(fact.token)(fact if isinstance(fact, HandlesListed) else None)
+        else:
+            Inner.take(self, fact)
 
     def fail_task(self, task_id: str, caller: Caller, error: ErrorObject, ended: Callable[[], None]) -> None:
         """A proxy ends no task: the upstream is told that it is not wanted, for it gets no answer."""

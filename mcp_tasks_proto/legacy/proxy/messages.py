@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+
 from attrs import frozen
 
 from mcp_tasks_proto.effects import OpenStream, StopCall
@@ -15,6 +17,8 @@ __all__ = [
     "DualEraProxyEffect",
     "DualEraProxyInput",
     "DualEraProxyStep",
+    "HandlesListed",
+    "ListHandles",
     "SendLegacyUpstream",
     "UpstreamFact",
     "UpstreamSaid",
@@ -45,7 +49,17 @@ class UpstreamsClosing:
     """The proxy is about to end: sessions with upstreams that nobody needs any more can be ended."""
 
 
-DualEraProxyInput = ProxyInput | LegacyInput | UpstreamFact | UpstreamSaid | UpstreamsClosing
+@frozen
+class HandlesListed:
+    """The store's answer to :class:`ListHandles`: a page of one principal's handles, and whether there are
+    more after the last of them."""
+
+    token: Hashable
+    handles: Sequence[str]
+    more: bool
+
+
+DualEraProxyInput = ProxyInput | LegacyInput | UpstreamFact | UpstreamSaid | UpstreamsClosing | HandlesListed
 
 
 @frozen(kw_only=True)
@@ -59,7 +73,20 @@ class SendLegacyUpstream:
     """Whether its stream stays open for long."""
 
 
-DualEraProxyEffect = ProxyEffect | SendLegacyUpstream | OpenStream | StopCall
+@frozen(kw_only=True)
+class ListHandles:
+    """Answer with ``HandlesListed`` or ``LoadFailed``: handles of bindings of this principal (LEG.7).
+
+    At most ``limit`` of them, in the order of their characters' code points, beginning behind ``after``.
+    """
+
+    principal: str
+    after: str | None
+    limit: int
+    token: Hashable
+
+
+DualEraProxyEffect = ProxyEffect | ListHandles | SendLegacyUpstream | OpenStream | StopCall
 
 
 @frozen

@@ -14,12 +14,15 @@ from attrs import define, field
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject, invalid_params, method_not_found, unknown_task
 from mcp_tasks_proto.legacy.proxy.inner import ProxyInner
+from mcp_tasks_proto.legacy.proxy.listing import list_tasks
 from mcp_tasks_proto.legacy.server.calls import Calls, wanted_task
+from mcp_tasks_proto.legacy.server.cursors import Cursors
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest
 from mcp_tasks_proto.legacy.server.waiting import ENDED, Waiting
 from mcp_tasks_proto.legacy.translation import legacy_task, plain_result
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy.settings import ProxyLimits
+from mcp_tasks_proto.request_state import Sealer
 from mcp_tasks_proto.timers import Timers
 from mcp_tasks_proto.vocabulary import TASKS_EXTENSION
 
@@ -44,6 +47,8 @@ class ProxyRequests:
     timers: Timers
     limits: Limits
     proxy_limits: ProxyLimits
+    sealer: Sealer
+    """Of cursors."""
     _calls: Calls = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -58,6 +63,9 @@ class ProxyRequests:
             self._list_tools(request)
         elif method == "tools/call":
             self._call_tool(request)
+        elif method == "tasks/list" and request.caller.tasks:
+            cursors = Cursors(self.sealer, self.limits)
+            list_tasks(self.inner, request, cursors, self.proxy_limits.listed_tasks)
         elif method in _TASK_METHODS and request.caller.tasks:
             self._of_task(request, _TASK_METHODS[method])
         elif method.startswith(("tasks/", "server/", "subscriptions/")):

@@ -59,10 +59,12 @@ class DualEraUpstream:
     authorization: str
     settings: ProxySettings
     http: bool
+    only: Era | None = None
+    """What alone is spoken with it; ``None``: it shows."""
     names: Iterator[int]
     out: Callable[[DualEraUpstream, ToUpstream], None]
     tell: Callable[[ProxyInput], None]
-    era: Era | None = field(init=False, default=None)
+    era: Era | None = field(init=False)
     """``None``: it has yet to show, or to show again."""
     _before: Era | None = field(init=False, default=None)
     """What it was when it last showed."""
@@ -82,6 +84,7 @@ class DualEraUpstream:
 
     def __attrs_post_init__(self) -> None:
         settings = _as_requester(self.settings)
+        self.era = self.only
         self._finder = EraFinder(
             settings=settings,
             http=self.http,
@@ -202,7 +205,7 @@ class DualEraUpstream:
             self._direct.discard(fact.request)
             discovers = self._asked[fact.request].message["method"] == "server/discover"
             if discovers and read_sign(fact, self.settings.versions, http=self.http) is Sign.LEGACY:
-                self.era = None
+                self.era = self.only
             self._give(fact)
 
     def _take_legacy(self, fact: NotificationReceived | ServerAsked | StreamOpened) -> None:
@@ -236,7 +239,7 @@ class DualEraUpstream:
         """There is no session to be had: if there was one before, the upstream may be another by now."""
         if self._finder.greeting_failed(answer):
             return True
-        self.era = None
+        self.era = self.only
         return False
 
     # -- to the engine -------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from mcp_tasks_proto.proxy.effects import ProxyEffect, SendUpstream, StopUpstrea
 from mcp_tasks_proto.proxy.engine import ProxyEngine
 from mcp_tasks_proto.proxy.handles import HandleCodec, StoredHandles
 from mcp_tasks_proto.proxy.inputs import ProxyInput, SettingsChanged, UpstreamAnswered, UpstreamFailed
-from mcp_tasks_proto.proxy.settings import ProxySettings
+from mcp_tasks_proto.proxy.settings import ProxySettings, Upstream
 from mcp_tasks_proto.requester.inputs import NotificationReceived, RequestFailed, ResponseReceived
 from mcp_tasks_proto.timers import LAST_MS
 
@@ -184,6 +184,7 @@ class DualEraUpstreams:
                 authorization=send.authorization,
                 settings=self.settings,
                 http=known is None or known.http,
+                only=None if known is None else known.era,
                 names=self._names,
                 out=self._send,
                 tell=self._tell,
@@ -210,7 +211,7 @@ class DualEraUpstreams:
         before, self.settings = self.settings, settings
         for target, way in list(self._ways.items()):
             one, other = before.upstream(way.upstream), settings.upstream(way.upstream)
-            if one is None or other is None or (one.identity, one.http) != (other.identity, other.http):
+            if one is None or other is None or _what_it_is(one) != _what_it_is(other):
                 del self._ways[target]
                 way.close()
 
@@ -229,3 +230,8 @@ class DualEraUpstreams:
         if isinstance(fact, UpstreamAnswered | UpstreamFailed):
             self._asked.pop(fact.request, None)
         self._inbox.append(fact)
+
+
+def _what_it_is(upstream: Upstream) -> tuple[object, ...]:
+    """Return what makes the way to an upstream another one when it changes."""
+    return upstream.identity, upstream.http, upstream.era

@@ -40,7 +40,7 @@ from mcp_tasks_proto.inputs import (
 from mcp_tasks_proto.legacy.translation import modern_params
 from mcp_tasks_proto.wire.jsonrpc import request_message
 
-__all__ = ["Caller", "Inner", "InnerExchange", "OwedTask"]
+__all__ = ["Caller", "Inner", "InnerExchange", "InnerToken", "OwedTask"]
 
 Message = dict[str, Any]
 Replied = Callable[[Message, int], None]

@@ -109,6 +109,11 @@ class Registry:
         else:
             del self._per_principal[session.principal]
 
+    def end_all(self) -> None:
+        """End every session: there are to be none any more."""
+        for session in list(self._sessions.values()):
+            self.end(session)
+
     def end_connection(self, connection: Hashable) -> None:
         """End the session of a connection, if it has one."""
         session = self._sessions.get(connection)

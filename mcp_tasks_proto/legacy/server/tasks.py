@@ -10,18 +10,17 @@ from attrs import define
 
 from mcp_tasks_proto.errors import internal_error, invalid_params
 from mcp_tasks_proto.inputs import TasksListed
+from mcp_tasks_proto.legacy.server.cursors import BAD_CURSOR, Cursors
 from mcp_tasks_proto.legacy.server.inner import Inner, Replied
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest
 from mcp_tasks_proto.legacy.server.waiting import ENDED
 from mcp_tasks_proto.legacy.translation import legacy_task
 from mcp_tasks_proto.settings import ServerSettings
-from mcp_tasks_proto.wire.jsonrpc import decode, encode
 from mcp_tasks_proto.wire.schema import task_view
 
 __all__ = ["TaskRequests"]
 
 CANCELLED_BY_REQUEST: Final = "The task was cancelled by request."
-BAD_CURSOR: Final = invalid_params("cursor is not one that this server gave to this caller")
 
 
 @define(eq=False, kw_only=True)
@@ -43,7 +42,7 @@ class TaskRequests:
         """Answer with a page of the caller's tasks (LEG.7)."""
         after = None
         if "cursor" in request.request.params:
-            after = self._opened(request.request.params["cursor"], principal)
+            after = self._cursors.opened(request.request.params["cursor"], principal)
             if after is None:
                 request.fail(BAD_CURSOR)
                 return
@@ -99,19 +98,9 @@ class TaskRequests:
         own = [one for one in page.records if one.principal == principal and not one.expired(now)]
         result: dict[str, Any] = {"tasks": [legacy_task(task_view(record)) for record in own]}
         if page.more:
-            result["nextCursor"] = self._sealed(page.records[-1].task_id, principal)
+            result["nextCursor"] = self._cursors.sealed(page.records[-1].task_id, principal)
         request.succeed(result)
 
-    def _sealed(self, task_id: str, principal: str) -> str:
-        """Return the cursor of what comes after a task, for one caller."""
-        return self.settings.sealer.seal(encode({"tasks/list": principal, "after": task_id}))
-
-    def _opened(self, cursor: Any, principal: str) -> str | None:
-        """Return the task that a cursor points to; ``None``: it is none of ours, or another caller's."""
-        payload = self.settings.sealer.open(cursor) if isinstance(cursor, str) else None
-        if payload is None:
-            return None
-        match decode(payload, self.settings.limits):
-            case {"tasks/list": owner, "after": str() as after} if owner == principal:
-                return after
-        return None
+    @property
+    def _cursors(self) -> Cursors:
+        return Cursors(self.settings.sealer, self.settings.limits)

@@ -29,8 +29,8 @@ the order in which they are made.
     As in :mod:`mcp_tasks_proto.testing.traces.ledger`.
 
 ``host``
-    ``withdraws render``, ``assigns H1 carol``, ``loses H1 of node``, ``restarts`` (all but the store is
-    gone), ``stops``.
+    ``withdraws render``, ``deletes film`` (a project), ``assigns H1 carol``, ``loses H1 of node``,
+    ``restarts`` (all but the store is gone), ``stops``.
 
 ==============================================  ==============================================================
 ``up 3 renderer tools/call render {}``          a request to an upstream; ``declaring tasks``, ``to up-7``,
@@ -38,8 +38,10 @@ the order in which they are made.
 ``legacy 9 old tools/call {…}``                 a message of 2025-11-25 to one, with its params
 ``stop 3``                                      nobody waits for it any more
 ``draw``, ``load H1``                           questions to the host
+``list handles of alice``                       another
 ``bind H1 to up-7``, ``keep H1 completed``      what is to be durable before it is told
 ``note H1 working``, ``drop H1``                the ledger; a task that nobody got
+``remove all of film``                          what is kept of a project that is deleted
 ==============================================  ==============================================================
 """
 
@@ -62,7 +64,7 @@ from mcp_tasks_proto.inputs import (
     TimePassed,
     WorkLost,
 )
-from mcp_tasks_proto.legacy.proxy import DualEraProxy, SendLegacyUpstream
+from mcp_tasks_proto.legacy.proxy import DualEraProxy, ListHandles, SendLegacyUpstream
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.negotiation import declares_tasks
 from mcp_tasks_proto.proxy import (
@@ -118,7 +120,7 @@ from mcp_tasks_proto.wire.schema import timestamp
 
 __all__ = ["ProxyStage"]
 
-QUESTIONS: Final = (DrawRandom, LoadTask, SaveBinding, SaveSnapshot)
+QUESTIONS: Final = (DrawRandom, LoadTask, ListHandles, SaveBinding, SaveSnapshot)
 USUAL: Final = Limits(ttl_ms=60_000, poll_interval_ms=1000)
 """What an upstream's view says of lifetime and hint, where a trace does not."""
 HANDLE: Final = pattern(r'"(\w+)-{9,}A"|(\w+)-{9,}A')
@@ -324,7 +326,8 @@ class ProxyStage:
             raise TraceError("the store was not asked anything")
         effect = self._asked.pop(0)
         if words.follows("fails"):
-            return (LoadFailed if isinstance(effect, LoadTask) else SaveFailed)(effect.token)
+            asks = isinstance(effect, LoadTask | ListHandles)
+            return (LoadFailed if asks else SaveFailed)(effect.token)
         if words.follows("does") and words.follows("it"):
             return self._answer(effect)
         raise TraceError("a store does it, or fails")
@@ -342,6 +345,10 @@ class ProxyStage:
                 others = frozenset(name for one in self._upstreams.values() for name in one.tools) - {tool}
                 profiles = {"default": ToolProfile(tools=others)}
                 return SettingsChanged(evolve(self._settings, profiles=profiles))
+            case "deletes":
+                gone = self._settings.deleted_projects | {words.word("the project")}
+                self._settings = evolve(self._settings, deleted_projects=gone)
+                return SettingsChanged(self._settings)
             case "assigns":
                 name, assignee = handle(words.word("the task")), words.word("to whom")
                 entry = assign(self._store.entries[name], actor="host", assignee=assignee, now=self._now)
@@ -429,7 +436,8 @@ class ProxyStage:
             random = to_bytes(handle(f"H{next(self._handles)}"))
             assert random is not None
             return RandomDrawn(effect.token, random)
-        return self._store.answer(effect)
+        answer: ProxyInput = self._store.answer(effect)
+        return answer
 
     def _entries(self) -> dict[str, TaskEntry]:
         """Return the ledger by short names."""
@@ -450,6 +458,8 @@ class ProxyStage:
                 return ["draw"]
             case LoadTask(handle=name):
                 return [f"load {name}"]
+            case ListHandles(principal=principal):
+                return [f"list handles of {principal}"]
             case SaveBinding(binding=binding):
                 assert binding is not None
                 kept = binding.upstream_task_id or f"a call on {binding.node}"
@@ -462,8 +472,10 @@ class ProxyStage:
             case DropTask(handle=name):
                 self._store.drop(name)
                 return [f"drop {name}"]
-            case Purge():
-                return []
+            case Purge(projects=projects):
+                if projects:
+                    self._store.purge(effect)
+                return [f"remove all of {project}" for project in sorted(projects)]
         return [self._told_to_caller(effect)]
 
     def _told_to_caller(self, effect: Reply | Send | StopCall) -> str:

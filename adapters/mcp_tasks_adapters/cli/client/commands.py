@@ -84,6 +84,11 @@ def _common_options() -> Sequence[click.Option]:
             help="An HTTP header to send. Repeatable.",
         ),
         click.Option(
+            ["--ca-file"],
+            metavar="FILE",
+            help="Certificates, as PEM, of the authorities to trust over https, in place of the system's.",
+        ),
+        click.Option(
             ["--json", "as_json"], is_flag=True, help="One JSON object a line, and nothing else, on stdout."
         ),
         click.Option(

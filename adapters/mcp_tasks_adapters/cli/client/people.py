@@ -54,6 +54,8 @@ HINTS: Final[Mapping[int, str]] = {
 }
 """What to do about an HTTP status."""
 
+WHO_VOUCHES: Final = "Where an authority of your own vouches for it: --ca-file FILE, with its certificate."
+
 WRONG_ERA: Final = (
     "Only 2026-07-28 is spoken, for --era says so; without it the server is asked what it speaks."
 )
@@ -205,7 +207,9 @@ class PeopleScreen:
         self._error(f"{name}Failed: {one_line(failed.message)}{code}")
         if failed.data is not None:
             self._say(Text(as_json(failed.data).plain, "red"))
-        if failed.fault is Fault.NETWORK:
+        if "certificate is not accepted" in failed.message:
+            self._say(Text(WHO_VOUCHES))
+        elif failed.fault is Fault.NETWORK:
             self._say(Text("Is the server running, and is that its address?"))
         elif failed.code is None or failed.http_status in (401, 403):
             self._hint(failed.http_status)

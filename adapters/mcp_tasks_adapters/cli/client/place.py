@@ -19,6 +19,7 @@ from mcp_tasks_adapters.client import AnswerFunction, Client, TraceEntry
 from mcp_tasks_adapters.client.driver import TraceFunction
 from mcp_tasks_adapters.client.options import Options
 from mcp_tasks_adapters.http_exchange import HttpAddress, check_headers
+from mcp_tasks_adapters.trust import trusting
 from mcp_tasks_proto.legacy.messages import Era
 
 __all__ = ["Place", "read_headers", "tracing"]
@@ -35,21 +36,32 @@ class Place:
     headers: Mapping[str, str]
     era: Era | None = None
     """What it is to be spoken to in; ``None``: it shows."""
+    ca_file: str | None = None
+    """The authorities to trust over ``https``; ``None``: those of the system."""
 
     @classmethod
-    def of(cls, endpoint: str, headers: Mapping[str, str], era: Era | None = None) -> Place:
+    def of(
+        cls, endpoint: str, headers: Mapping[str, str], era: Era | None = None, ca_file: str | None = None
+    ) -> Place:
         """Check where a server is said to be. Raises :class:`InputError`."""
         if endpoint.startswith(STDIO):
             if headers:
                 raise InputError("--header is for servers over HTTP.")
             if not _words(endpoint):
                 raise InputError("--stdio needs the command that starts the server.")
+            if ca_file is not None:
+                raise InputError("--ca-file is for servers over HTTP.")
             return cls(endpoint, headers, era)
+        try:
+            if ca_file is not None:
+                trusting(ca_file)
+        except ValueError as error:
+            raise InputError(f"--ca-file: {error}.") from None
         try:
             HttpAddress.parse(endpoint)
         except ValueError as error:
             raise InputError(f"{endpoint!r} is no server: {error}.") from None
-        return cls(endpoint, headers, era)
+        return cls(endpoint, headers, era, ca_file)
 
     @property
     def is_started_here(self) -> bool:
@@ -68,10 +80,12 @@ class Place:
         """Return one of its tasks as it is named on a command line."""
         task = shlex.quote(one_line(task_id, most=len(task_id)))
         dashes = "-- " if task.startswith("--") else ""  # or it would be taken for an option
-        era = "" if self.era is None else f"--era {self.era} "
+        options = "" if self.era is None else f"--era {self.era} "
+        if self.ca_file is not None:
+            options += f"--ca-file {shlex.quote(self.ca_file)} "
         if self.is_started_here:
-            return f"{era}{self.typed} {dashes}{task}"
-        return f"{era}{dashes}{self.typed} {task}"
+            return f"{options}{self.typed} {dashes}{task}"
+        return f"{options}{dashes}{self.typed} {task}"
 
     def connect(
         self,
@@ -87,7 +101,8 @@ class Place:
         )
         if self.is_started_here:
             return loop.connect_stdio(_words(self.endpoint), stderr=stderr, **options)
-        return loop.connect(self.endpoint, headers=self.headers, **options)
+        context = None if self.ca_file is None else trusting(self.ca_file)
+        return loop.connect(self.endpoint, headers=self.headers, ssl_context=context, **options)
 
 
 def _own_version() -> str:

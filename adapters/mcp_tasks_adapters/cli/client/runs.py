@@ -53,6 +53,7 @@ class Typed:
     words: Sequence[str]
     stdio: str | None
     headers: Sequence[str]
+    ca_file: str | None
     as_json: bool
     trace: str | None
     loop: str
@@ -80,7 +81,7 @@ class Typed:
 
     def place_at(self, endpoint: str) -> Place:
         """Return the server at an endpoint. Raises :class:`InputError`."""
-        return Place.of(endpoint, read_headers(self.headers), self.era)
+        return Place.of(endpoint, read_headers(self.headers), self.era, self.ca_file)
 
     def answering(self) -> Answering:
         """Return who answers questions. Raises :class:`InputError`."""

@@ -1,0 +1,72 @@
+"""What is wrong with upstreams, for whoever runs the proxy: a line in the log when it changes."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from mcp_tasks_proto.legacy.proxy import UpstreamFact
+from mcp_tasks_proto.legacy.vocabulary import INITIALIZE
+from mcp_tasks_proto.requester import Fault, RequestFailed, ResponseReceived
+
+__all__ = ["Troubles", "Way"]
+
+Way = tuple[str, str]
+"""An upstream, and the name of the authorization there: empty, where it is the proxy's own."""
+
+_log = logging.getLogger("mcp_tasks_adapters")
+
+_REFUSES: Final = frozenset({401, 403})
+
+
+class Troubles:
+    """Tells of each upstream that it does not answer, and that it does again.
+
+    Upstreams go by the names of the configuration: no address is told, no id and no credential (SEC.2).
+    Bounded by the upstreams and authorizations that a configuration has.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Way, str] = {}
+
+    def note(self, way: Way, method: str, fact: UpstreamFact) -> None:
+        """Take note of how a request was answered, or that it was not."""
+        trouble = _trouble(method, fact)
+        if trouble is None:
+            if self._known and self._known.pop(way, None) is not None and isinstance(fact, ResponseReceived):
+                _log.warning("%s answers again", _named(way))
+        elif self._known.get(way) != trouble:
+            self._known[way] = trouble
+            _log.warning("%s %s", _named(way), trouble)
+
+    def forget(self) -> None:
+        """Forget what was told: the upstreams may be others from now on."""
+        self._known.clear()
+
+
+def _trouble(method: str, fact: UpstreamFact) -> str | None:
+    if isinstance(fact, RequestFailed):
+        # What a caller has sent, and no transport can carry, says nothing of the upstream.
+        return None if fact.fault is Fault.CALLER else f"does not answer: {_without_names(fact.reason)}"
+    if not isinstance(fact, ResponseReceived) or fact.http is None:
+        return None
+    status = fact.http.status
+    if status in _REFUSES:
+        return f"does not take its credentials: HTTP {status}"
+    if fact.message is not None:
+        return None
+    if status >= 500:
+        return f"does not answer: HTTP {status}"
+    # Both eras were tried by then: nobody there knows what is asked.
+    return f"is no server of MCP: HTTP {status}" if status >= 400 and method == INITIALIZE else None
+
+
+def _without_names(reason: str) -> str:
+    """Leave out what TLS and the system add in quotation marks: host names, paths."""
+    words, quote, _ = reason.partition("'")
+    return words.rstrip(" :,") if quote else reason
+
+
+def _named(way: Way) -> str:
+    upstream, authorization = way
+    return f"upstream {upstream}" + (f", under the authorization {authorization}," if authorization else "")
