@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from attrs import define
 
-from mcp_tasks_proto.errors import internal_error, invalid_params
+from mcp_tasks_proto.errors import RemoteProtocolError, internal_error, invalid_params
 from mcp_tasks_proto.inputs import TasksListed
 from mcp_tasks_proto.legacy.server.inner import Inner, Replied
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest
@@ -111,7 +111,11 @@ class TaskRequests:
         payload = self.settings.sealer.open(cursor) if isinstance(cursor, str) else None
         if payload is None:
             return None
-        match decode(payload, self.settings.limits):
+        try:
+            contents = decode(payload, self.settings.limits)
+        except RemoteProtocolError:  # a requestState is sealed with the same keys, and may be nested deeper
+            return None
+        match contents:
             case {"tasks/list": owner, "after": str() as after} if owner == principal:
                 return after
         return None
