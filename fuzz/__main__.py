@@ -7,6 +7,7 @@ import platform
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
+from os import cpu_count
 from pathlib import Path
 from typing import Final
 
@@ -44,7 +45,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0
     if find_spec("atheris") is None:
         sys.stderr.write(NO_FUZZER.format(version=platform.python_version(), machine=platform.machine()))
-        return 2
+        return 0 if arguments.where_possible else 2
     seconds = arguments.seconds or round(arguments.minutes * 60)
     return run_campaigns([target] if target else list(TARGETS), seconds, arguments.jobs, arguments.record)
 
@@ -57,7 +58,10 @@ def _parser() -> argparse.ArgumentParser:
     length.add_argument("--minutes", type=float, default=1.0, help="for how long (1)")
     length.add_argument("--seconds", type=int, help="the same in seconds")
     parser.add_argument("--all", action="store_true", help="fuzz all targets, each for that long")
-    parser.add_argument("--jobs", type=int, default=1, help="how many at a time (1)")
+    parser.add_argument("--jobs", type=int, default=cpu_count() or 1, help="how many at a time (one a CPU)")
+    parser.add_argument(
+        "--where-possible", action="store_true", help="no fuzzer for this Python: all is well"
+    )
     parser.add_argument("--record", action="store_true", help="write a line into fuzz/campaigns")
     parser.add_argument("--replay", action="store_true", help="replay seeds and findings; needs no fuzzer")
     parser.add_argument("--minimise", action="store_true", help="shorten the input in FILE")

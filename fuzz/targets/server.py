@@ -35,6 +35,9 @@ def check(data: bytes) -> None:
             world.get(number, caller)
     world.settle()
     world.check_bounds()
+    for task in world.model.tasks.values():
+        runs_here = not task.ended and task.node == world.node and not world.store_failed
+        assert not runs_here or task.task_id in world.workers, "LIFE.4: work that nobody was told to begin"
 
 
 def _owner(world: World, number: int, choices: Choices) -> str:
