@@ -24,6 +24,7 @@ def record(campaign: Campaign) -> Path:
         f"{progress.corpus:>6}  {int(campaign.finding is not None):>8}  {campaign.cpu_seconds / 60:>11.1f}\n"
     )
     before = path.read_text(encoding="ascii") if path.exists() else _HEADER
+    path.parent.mkdir(exist_ok=True)
     path.write_text(before + line, encoding="ascii")
     return path
 
