@@ -22,8 +22,8 @@ LONGEST_INPUT: Final = 4096
 INPUT_SECONDS: Final = 60
 """After which an input counts as one that does not end; machines may be busy."""
 MEMORY_MB: Final = 2048
-PATIENCE_SECONDS: Final = 120
-"""How long after its time a worker may take to end by itself."""
+PATIENCE_SECONDS: Final = 600
+"""How long after its time a worker may take to end by itself, on a machine that has other things to do."""
 
 _PROGRESS: Final = re.compile(r"cov: (?P<edges>\d+) .*?corp: (?P<corpus>\d+)/")
 

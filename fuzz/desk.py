@@ -93,7 +93,7 @@ def _tell(campaign: Campaign, recorded: bool) -> bool:
         f"corpus {progress.corpus}, {campaign.cpu_seconds / 60:.1f} CPU minutes",
         flush=True,
     )
-    if recorded:
+    if recorded and campaign.trouble is None:
         print(f"  recorded in {shown(record(campaign))}")
     if campaign.trouble is not None:
         print(f"  BROKE DOWN: {campaign.trouble}")

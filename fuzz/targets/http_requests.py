@@ -3,6 +3,7 @@
 * It makes no difference how the bytes were cut, neither to the driver nor to the client.
 * What comes back is well-formed: one response for each request, with a status that is documented; those of
   the driver's are in order, and after a response that closes the connection nothing more is handed on.
+* Nobody gets past the checks of Host and Origin, nor with two ways to tell where a body ends (SEC, HTTP.1).
 * Messages in the plainest kind of request are handed on as they stand between head and length.
 * Bodies over the bound are not kept.
 """
@@ -10,13 +11,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from itertools import count
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import h11
 from attrs import define, field, frozen
-from mcp_tasks_adapters.driver import Channel, Driver, RequestFacts
+from mcp_tasks_adapters.driver import Channel, RequestFacts
 from mcp_tasks_adapters.http_connection import HttpConnection
 from mcp_tasks_adapters.http_endpoint import HttpEndpoint
 
@@ -27,12 +28,14 @@ from mcp_tasks_proto.inputs import HttpHead
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.wire.http import EndpointPolicy
 from mcp_tasks_proto.wire.jsonrpc import decode, notification_message, result_message
+from mcp_tasks_proto.wire.pages import PageHead
 
 LIMITS: Final = Limits(message_bytes=600)
-POLICY: Final = EndpointPolicy()
+POLICY: Final = EndpointPolicy(sessions=True)
 NOW: Final = 100.0
 NUMBER: Final = "x-number"
 """A header of the driver's responses: they are numbered."""
+LOOPBACK: Final = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?", re.IGNORECASE)
 OWN_STATUSES: Final = frozenset({400, 403, 404, 405, 406, 413, 415, 431, 501})
 """What the connection may answer without the driver."""
 
@@ -62,6 +65,7 @@ class Served:
     """What was handed on, and what came back."""
 
     messages: list[Any]
+    """Messages; for what carries none, its method and its body."""
     heads: list[str]
     responses: list[Response]
 
@@ -71,18 +75,42 @@ class FakeDriver:
     """Answers every message, once the connection has returned; a request to listen gets a stream."""
 
     asks_who_calls = False
-    pages = None
     messages: list[Any] = field(factory=list)
     heads: list[str] = field(factory=list)
     waiting: list[tuple[int, Channel]] = field(factory=list)
     _numbers: count[int] = field(factory=lambda: count(1))
 
-    def receive(self, message: Any, channel: Channel, *, facts: RequestFacts | None, http: HttpHead) -> int:
+    @property
+    def pages(self) -> FakePages:
+        """What is served beside it."""
+        return FakePages(self)
+
+    def receive(
+        self,
+        message: Any,
+        channel: Channel,
+        *,
+        facts: RequestFacts | None,
+        connection: Hashable | None = None,
+        http: HttpHead | None = None,
+    ) -> int:
         """Take in a message."""
+        assert http is not None
+        return self.take(message, channel, http.headers, [sorted(http.repeated), http.accepts_stream])
+
+    def receive_head(self, channel: Channel, *, facts: RequestFacts | None, http: HttpHead) -> int:
+        """Take in a request of 2025-11-25 that has no message."""
+        return self.take([http.method], channel, http.headers, sorted(http.repeated))
+
+    def take(self, message: Any, channel: Channel, headers: Mapping[str, str], more: Any) -> int:
+        """Take in a request of any kind."""
         number = next(self._numbers)
         self.messages.append(message)
-        self.heads.append(canonical([dict(http.headers), sorted(http.repeated), http.accepts_stream]))
+        self.heads.append(canonical([dict(headers), more]))
         self.waiting.append((number, channel))
+        both = {"transfer-encoding", "content-length"} <= set(headers)
+        assert not both, "two ways to tell where a body ends"
+        assert LOOPBACK.fullmatch(headers.get("origin", "http://localhost")), "HTTP.1: another's page"
         return number
 
     def answer(self) -> None:
@@ -101,12 +129,34 @@ class FakeDriver:
     def closed(self, exchange: int) -> None:
         """The client has gone."""
 
+    def connection_closed(self, connection: Hashable) -> None:
+        """There are no shared channels."""
+
+    def shutdown(self) -> None:
+        """It goes on."""
+
+    def stop_calls(self) -> None:
+        """Nobody waits."""
+
+
+@frozen
+class FakePages:
+    """What is served beside the endpoint."""
+
+    driver: FakeDriver
+    prefix: str = "/pages/"
+
+    def receive(
+        self, head: PageHead, body: bytes | bytearray, channel: Channel, facts: RequestFacts | None
+    ) -> None:
+        """Take in a request."""
+        asked = [head.method, head.path, head.query, str(body, "latin-1")]
+        self.driver.take(asked, channel, head.headers, [])
+
 
 def _served(pieces: list[bytes]) -> Served:
     driver = FakeDriver()
-    endpoint = HttpEndpoint(
-        driver=cast(Driver, driver), policy=POLICY, limits=LIMITS, now_ms=lambda: 1_000_000_000_000
-    )
+    endpoint = HttpEndpoint(driver=driver, policy=POLICY, limits=LIMITS, now_ms=lambda: 1_000_000_000_000)
     connection = HttpConnection(endpoint, peer=None, now=NOW, output_ready=lambda: None)
     output: list[tuple[bytes, bool]] = []
     for piece in [*pieces, b""]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from attrs import define, field
+
 from fuzz.script import Choices, Operation, perform
 from tests.model.server_world import CALLERS, FORM, ROOTS, World, task_id
 
@@ -22,9 +24,17 @@ ENDS: Final = ("completed", "failed", "cancelled")
 NODES: Final = 4
 
 
+@define(eq=False)
+class Scene(World):
+    """A world in which no id is given twice."""
+
+    made: int = field(init=False, default=1)
+    """How many tasks there have been."""
+
+
 def check(data: bytes) -> None:
     """Perform the script, and let everything come to rest."""
-    world = World()
+    world = Scene()
     world.settle()
     world.create(0, CALLERS[0])
     world.settle()
@@ -40,34 +50,28 @@ def check(data: bytes) -> None:
         assert not runs_here or task.task_id in world.workers, "LIFE.4: work that nobody was told to begin"
 
 
-def _owner(world: World, number: int, choices: Choices) -> str:
+def _owner(world: Scene, number: int, choices: Choices) -> str:
     """Return the owner of a task; now and then somebody else."""
     task = world.model.tasks.get(task_id(number))
     owner = CALLERS[0] if task is None or task.owner is None else task.owner
     return choices.of([owner, owner, owner, *(other for other in CALLERS if other != owner)])
 
 
-def _create(world: World, choices: Choices) -> None:
-    number = choices.of(range(TASKS))
-    known = task_id(number) in world.store.records or task_id(number) in world.workers
-    if not known and all(asked.act is None or asked.act.task_id != task_id(number) for asked in world.asked):
-        tool = choices.of(["steady", "frail"])
-        world.create(
-            number,
-            choices.of(CALLERS),
-            tool=tool,
-            ttl_ms=choices.of(LIFETIMES),
-            leaves=choices.of([False, False, True]),
-        )
+def _create(world: Scene, choices: Choices) -> None:
+    if world.made < TASKS:
+        tool, caller = choices.of(["steady", "frail"]), choices.of(CALLERS)
+        ttl_ms, leaves = choices.of(LIFETIMES), choices.of([False, False, True])
+        world.create(world.made, caller, tool=tool, ttl_ms=ttl_ms, leaves=leaves)
+        world.made += 1
 
 
-def _get(world: World, choices: Choices) -> None:
+def _get(world: Scene, choices: Choices) -> None:
     number = choices.of(range(TASKS))
     facts = choices.of([{}, {}, {"tasks": False}, {"tasks_enabled": False}])
     world.get(number, _owner(world, number, choices), **facts)
 
 
-def _answer(world: World, choices: Choices) -> None:
+def _answer(world: Scene, choices: Choices) -> None:
     number = choices.of(range(TASKS))
     task = world.model.tasks.get(task_id(number))
     outstanding = [] if task is None else list(task.outstanding)
@@ -76,75 +80,75 @@ def _answer(world: World, choices: Choices) -> None:
     world.answer(number, _owner(world, number, choices), *dict.fromkeys(keys), fits=fits)
 
 
-def _cancel(world: World, choices: Choices) -> None:
+def _cancel(world: Scene, choices: Choices) -> None:
     number = choices.of(range(TASKS))
     world.cancel(number, _owner(world, number, choices))
 
 
-def _worker(world: World, choices: Choices) -> int | None:
+def _worker(world: Scene, choices: Choices) -> int | None:
     """Return a task that a worker is at, if there is one."""
     working = [number for number in range(TASKS) if world.working(number)]
     return choices.of(working) if working else None
 
 
-def _ask(world: World, choices: Choices) -> None:
+def _ask(world: Scene, choices: Choices) -> None:
     if (number := _worker(world, choices)) is not None:
         of = choices.of([FORM, FORM, FORM, ROOTS])
         world.ask(number, choices.of(ASKS), *choices.of(NAMES), of=of)
 
 
-def _withdraw(world: World, choices: Choices) -> None:
+def _withdraw(world: Scene, choices: Choices) -> None:
     if (number := _worker(world, choices)) is not None:
         world.withdraw(number, choices.of(ASKS))
 
 
-def _progress(world: World, choices: Choices) -> None:
+def _progress(world: Scene, choices: Choices) -> None:
     if (number := _worker(world, choices)) is not None:
         world.progress(number, choices.of(["half", "more"]), run=choices.of([None, None, 0]))
 
 
-def _checkpoint(world: World, choices: Choices) -> None:
+def _checkpoint(world: Scene, choices: Choices) -> None:
     """The worker saves where it is, which is further on each time."""
     if (number := _worker(world, choices)) is not None:
         world.checkpoint(number, next(world._numbers), *choices.of([(), *((ask,) for ask in ASKS)]))
 
 
-def _end(world: World, choices: Choices) -> None:
+def _end(world: Scene, choices: Choices) -> None:
     if (number := _worker(world, choices)) is not None:
         world.end(number, choices.of(ENDS))
 
 
-def _end_at_once(world: World, choices: Choices) -> None:
+def _end_at_once(world: Scene, choices: Choices) -> None:
     world.end_at_once(choices.of(range(TASKS)), choices.of(["failed", "cancelled"]))
 
 
-def _change_ttl(world: World, choices: Choices) -> None:
+def _change_ttl(world: Scene, choices: Choices) -> None:
     world.change_ttl(choices.of(range(TASKS)), choices.of(LIFETIMES))
 
 
-def _serve(world: World, choices: Choices) -> None:
+def _serve(world: Scene, choices: Choices) -> None:
     if world.asked:
         fails = choices.of([False, False, False, False, True])
         world.serve(choices.of(range(len(world.asked))), fails=fails)
 
 
-def _settle(world: World, _: Choices) -> None:
+def _settle(world: Scene, _: Choices) -> None:
     world.settle()
 
 
-def _crash(world: World, choices: Choices) -> None:
+def _crash(world: Scene, choices: Choices) -> None:
     if world.nodes < NODES:
         world.crash(landed=choices.of([None, *range(len(world.asked))]))
 
 
-def _lose(world: World, choices: Choices) -> None:
+def _lose(world: Scene, choices: Choices) -> None:
     number = choices.of(range(TASKS))
     record = world.store.records.get(task_id(number))
     if world.nodes > 1 and (record is None or record.node != world.node):
         world.lose(number)
 
 
-def _wait(world: World, choices: Choices) -> None:
+def _wait(world: Scene, choices: Choices) -> None:
     milliseconds = choices.of([1, 400, 6_000, 40_000])
     if choices.of([True, False]):
         world.wait(milliseconds)
@@ -153,7 +157,7 @@ def _wait(world: World, choices: Choices) -> None:
         world.wake()
 
 
-OPERATIONS: Final[Mapping[str, Operation[World]]] = {
+OPERATIONS: Final[Mapping[str, Operation[Scene]]] = {
     "n": _create,
     "g": _get,
     "a": _answer,

@@ -148,6 +148,13 @@ PLANTED: Final = [
         faulty=lambda self: None,
     ),
     Fault(
+        target="http_requests",
+        what="any page may ask",
+        where=http,
+        name="check_reach",
+        faulty=lambda *_: None,
+    ),
+    Fault(
         target="http_responses",
         what="a body is the last piece of it",
         where=HttpExchange,
