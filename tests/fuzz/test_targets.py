@@ -22,6 +22,7 @@ from mcp_tasks_proto import exchanges, request_state
 from mcp_tasks_proto.errors import ErrorObject
 from mcp_tasks_proto.legacy.server.tasks import TaskRequests
 from mcp_tasks_proto.requester import TaskReference
+from mcp_tasks_proto.server.tasks import Tasks
 from mcp_tasks_proto.wire import http, jsonrpc, schema
 from mcp_tasks_proto.wire.jsonrpc import Request, decode
 from mcp_tasks_proto.wire.sse import EventDecoder
@@ -107,6 +108,14 @@ def _with_text_ids(parse: Wrapped) -> Wrapped:
     def faulty(value: Any) -> Any:
         message = parse(value)
         return evolve(message, id=str(message.id)) if isinstance(message, Request) else message
+
+    return faulty
+
+
+def _eager(save: Wrapped) -> Wrapped:
+    def faulty(self: Tasks, question: Any, before: Any, decision: Any, after: Any) -> None:
+        self._conclude(question.operation, decision)
+        save(self, question, before, decision, after)
 
     return faulty
 
@@ -265,6 +274,13 @@ PLANTED: Final = [
         where=exchanges,
         name="parse_message",
         wrap=_with_text_ids,
+    ),
+    Fault(
+        target="server_machine",
+        what="a task is told of before it is saved",
+        where=Tasks,
+        name="_save",
+        wrap=_eager,
     ),
     Fault(
         target="codec",
