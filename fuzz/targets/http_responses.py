@@ -1,6 +1,6 @@
 """What a client reads on an HTTP connection (HTTP.4). The input is what a server sent.
 
-* It makes no difference how the bytes were cut, to a client of either era.
+* It makes no difference how the bytes were cut, to a client of either era and to the kit.
 * Nothing that a server sends raises; a request gets one last fact, and nothing after it.
 * A JSON body that ended is handed on as it stands.
 """
@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from attrs import evolve
 from mcp_tasks_adapters.http_exchange import Fact, HttpAddress, HttpExchange
+from mcp_tasks_adapters.kit.http import Response as KitResponse
 
 from fuzz.comparing import same
 from fuzz.pieces import ways_to_cut
@@ -21,6 +22,8 @@ from mcp_tasks_proto.legacy.messages import SendLegacy, ServerAsked
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import RequestFailed, ResponseReceived, SendRequest
 from mcp_tasks_proto.testing import request
+from mcp_tasks_proto.testing.kit import Ended, Post
+from mcp_tasks_proto.testing.kit import Fact as KitFact
 from mcp_tasks_proto.wire.jsonrpc import decode
 
 LIMITS: Final = Limits(message_bytes=512)
@@ -43,7 +46,24 @@ def check(data: bytes) -> None:
             assert other == whole, f"{kind}: the borders of the chunks can be told"
         assert isinstance(whole[-1], FINAL), f"{kind}: no last fact"
         assert sum(isinstance(fact, FINAL) for fact in whole) == 1, f"{kind}: a fact after the last one"
+    whole_report, *other_reports = [_examined(pieces) for pieces in ways_to_cut(data)]
+    for report in other_reports:
+        assert report == whole_report, "kit: the borders of the chunks can be told"
+    assert [isinstance(one, Ended) for one in whole_report].index(True) == len(whole_report) - 1
     _check_body(data)
+
+
+def _examined(pieces: list[bytes]) -> list[KitFact]:
+    """Return all that the kit has to say of the response."""
+    response = KitResponse(LIMITS)
+    response.begin(Post(body=b"{}"), ADDRESS, {})
+    facts: list[KitFact] = []
+    for piece in [*pieces, b""]:
+        if not any(isinstance(fact, Ended) for fact in facts):
+            facts += response.receive(piece)
+    last = facts.pop()
+    assert isinstance(last, Ended), "kit: a response does not end"
+    return [*facts, Ended(None if last.trouble is None else last.trouble.partition(":")[0])]
 
 
 def _received(pieces: list[bytes], send: SendRequest | SendLegacy) -> list[Fact]:
