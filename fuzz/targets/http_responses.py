@@ -83,7 +83,7 @@ def _told(fact: Fact) -> Fact:
     if isinstance(fact, ServerAsked):
         return evolve(fact, new_id="")
     if isinstance(fact, RequestFailed):
-        return evolve(fact, reason=fact.reason.removeprefix("an event ").partition(":")[0])
+        return evolve(fact, reason=fact.reason.partition(":")[0])
     return fact
 
 
