@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from signal import SIGKILL
 from time import monotonic
 from typing import Final, TextIO
 
@@ -22,8 +23,10 @@ LONGEST_INPUT: Final = 4096
 INPUT_SECONDS: Final = 60
 """After which an input counts as one that does not end; machines may be busy."""
 MEMORY_MB: Final = 2048
-PATIENCE_SECONDS: Final = 600
-"""How long after its time a worker may take to end by itself, on a machine that has other things to do."""
+PATIENCE_SECONDS: Final = 60
+"""How long a worker may take to begin, beside its time; a busy machine does not make it any longer."""
+ENDING_SECONDS: Final = 120
+"""How long it may take to end once it was told to."""
 
 _PROGRESS: Final = re.compile(r"cov: (?P<edges>\d+) .*?corp: (?P<corpus>\d+)/")
 
@@ -98,6 +101,18 @@ class Campaign:
 
     def look(self) -> None:
         """Bring :attr:`progress` up to date, and note whether it is over."""
+        pid, status, usage = os.wait4(self._process.pid, os.WNOHANG)
+        self.progress = self._read_progress()
+        if pid:
+            self._process.returncode = os.waitstatus_to_exitcode(status)
+            self.cpu_seconds = usage.ru_utime + usage.ru_stime
+            self._end()
+        elif self.progress.seconds > self.seconds + PATIENCE_SECONDS + ENDING_SECONDS:
+            self._process.kill()
+        elif self.progress.seconds > self.seconds + PATIENCE_SECONDS and not self._stopped:
+            self.stop()
+
+    def _read_progress(self) -> Progress:
         edges, corpus = self.progress.edges, self.progress.corpus
         for match in _PROGRESS.finditer(self._log.read()):
             edges, corpus = int(match["edges"]), int(match["corpus"])
@@ -105,16 +120,9 @@ class Campaign:
         seconds = monotonic() - self._began
         since = max(seconds - self.progress.seconds, 0.001)
         speed = round((executions - self.progress.executions) / since)
-        self.progress = Progress(
+        return Progress(
             executions=executions, executions_per_second=speed, edges=edges, corpus=corpus, seconds=seconds
         )
-        pid, status, usage = os.wait4(self._process.pid, os.WNOHANG)
-        if pid:
-            self._process.returncode = os.waitstatus_to_exitcode(status)
-            self.cpu_seconds = usage.ru_utime + usage.ru_stime
-            self._end()
-        elif seconds > self.seconds + PATIENCE_SECONDS:
-            self._process.kill()
 
     def stop(self) -> None:
         """Have it end before its time."""
@@ -125,12 +133,14 @@ class Campaign:
         self.over = True
         self._log.close()
         left = set(self._findings.iterdir()) - self._left_before
-        code, late = self._process.returncode, self.progress.seconds > self.seconds + PATIENCE_SECONDS
+        code = self._process.returncode
         if left:
             path = left.pop()
             self.finding = path, self._examine(path)
-        elif late:
+        elif self._stopped and code == -SIGKILL:
             self.trouble = "its process did not end, and was killed"
+        elif not self.progress.edges:
+            self.trouble = f"its process did not begin: see {shown(self._folder / 'log')}"
         elif code and not self._stopped:
             self.trouble = f"its process ended with {code}: see {shown(self._folder / 'log')}"
 
