@@ -37,7 +37,7 @@ ENDS = "sys.exit(0)"
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Have nothing written but here."""
     for module in (campaign, desk):
         monkeypatch.setattr(module, "WORK", tmp_path / "work")
@@ -47,26 +47,26 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(place: Path, ending: str) -> int:
+def run(folder: Path, ending: str) -> int:
     """Run a campaign whose fuzzer ends in this way."""
-    (place / "atheris.py").write_text(FUZZER.replace("{ending}", ending))
+    (folder / "atheris.py").write_text(FUZZER.replace("{ending}", ending))
     return desk.run_campaigns(["lines"], seconds=60, jobs=1, recorded=True)
 
 
-def test_a_campaign_is_recorded(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(place, ENDS) == 0
-    _, line = (place / "campaigns" / "lines.txt").read_text().splitlines()
+def test_a_campaign_is_recorded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, ENDS) == 0
+    _, line = (folder / "campaigns" / "lines.txt").read_text().splitlines()
     assert line.split()[2:6] == ["5", "17", "3", "0"]
     assert "5 executions, 17 edges" in capsys.readouterr().out
 
 
-def test_what_a_fuzzer_finds_is_told_and_counted(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(place, FINDS) == 1
-    assert (place / "campaigns" / "lines.txt").read_text().splitlines()[1].split()[5] == "1"
+def test_what_a_fuzzer_finds_is_told_and_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, FINDS) == 1
+    assert (folder / "campaigns" / "lines.txt").read_text().splitlines()[1].split()[5] == "1"
     assert "FOUND: not to be seen again" in capsys.readouterr().out
 
 
-def test_a_fuzzer_that_breaks_down_is_no_campaign(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(place, BREAKS) == 1
-    assert not (place / "campaigns").exists()
+def test_a_fuzzer_that_breaks_down_is_no_campaign(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, BREAKS) == 1
+    assert not (folder / "campaigns").exists()
     assert "BROKE DOWN: its process ended with 1" in capsys.readouterr().out
