@@ -23,8 +23,10 @@ LONGEST_INPUT: Final = 4096
 INPUT_SECONDS: Final = 60
 """After which an input counts as one that does not end; machines may be busy."""
 MEMORY_MB: Final = 2048
-PATIENCE_SECONDS: Final = 60
-"""How long a worker may take to begin, beside its time; a busy machine does not make it any longer."""
+BEGINNING_SECONDS: Final = 300
+"""How long a worker may take to begin; it takes a few seconds where the machine has nothing else to do."""
+PATIENCE_SECONDS: Final = 30
+"""How long after its time it may go on by itself; then it is told to end."""
 ENDING_SECONDS: Final = 120
 """How long it may take to end once it was told to."""
 
@@ -65,6 +67,8 @@ class Campaign:
     _left_before: frozenset[Path] = field(init=False)
     """What earlier campaigns have left."""
     _stopped: bool = field(init=False, default=False)
+    _begun: float | None = field(init=False, default=None)
+    """After how many seconds it was ready to fuzz."""
 
     def __attrs_post_init__(self) -> None:
         self._folder = WORK / self.target
@@ -107,9 +111,13 @@ class Campaign:
             self._process.returncode = os.waitstatus_to_exitcode(status)
             self.cpu_seconds = usage.ru_utime + usage.ru_stime
             self._end()
-        elif self.progress.seconds > self.seconds + PATIENCE_SECONDS + ENDING_SECONDS:
+            return
+        if self.progress.edges and self._begun is None:
+            self._begun = self.progress.seconds
+        end = BEGINNING_SECONDS if self._begun is None else self._begun + self.seconds + PATIENCE_SECONDS
+        if self.progress.seconds > end + ENDING_SECONDS:
             self._process.kill()
-        elif self.progress.seconds > self.seconds + PATIENCE_SECONDS and not self._stopped:
+        elif self.progress.seconds > end and not self._stopped:
             self.stop()
 
     def _read_progress(self) -> Progress:
