@@ -320,6 +320,7 @@ class HttpExchange:
                     self._last_event_id = event.last_event_id or self._last_event_id
                     if event.event == "message" and event.data:
                         self._take_message(decode(event.data, self._limits))
+                self._events.feed(b"")  # raises what it still owes: there may be no other bytes to wait for
             case _Body.OTHER:
                 self._skipped += len(data)
                 if self._skipped > SKIPPED_BYTES:

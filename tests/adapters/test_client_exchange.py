@@ -228,6 +228,14 @@ def test_limits() -> None:
     assert isinstance(fact, RequestFailed)
 
 
+def test_an_event_over_the_limit_is_told_at_once_though_another_came_before_it() -> None:
+    one = exchange(Limits(message_bytes=100))
+    note, fact = one.receive(stream(NOTE, "x" * 200), NOW_MS)
+    assert isinstance(note, NotificationReceived)
+    assert isinstance(fact, RequestFailed)
+    assert "Limits.message_bytes" in fact.reason
+
+
 @pytest.mark.parametrize(
     ("value", "milliseconds"),
     [

@@ -122,9 +122,12 @@ def test_what_is_no_whole_response_has_its_trouble(data: bytes) -> None:
 
 def test_a_response_has_its_bounds() -> None:
     body = json.dumps("x" * 200).encode()
-    for kind in ("application/json", "text/event-stream"):
-        data = response(b"data: " + body if kind == "text/event-stream" else body, kind)
-        last = told(data, limits=SMALL)[-1]
+    for kind, before in (
+        ("application/json", b""),
+        ("text/event-stream", b"data: "),
+        ("text/event-stream", b"data: 1\n\ndata: "),
+    ):
+        last = told(response(before + body, kind), limits=SMALL)[-1]
         assert isinstance(last, Ended)
         assert "over a limit of this side" in str(last.trouble)
 

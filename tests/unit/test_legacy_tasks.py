@@ -30,7 +30,7 @@ from mcp_tasks_proto import (
     WorkStopped,
     WorkWithdrewInput,
 )
-from mcp_tasks_proto.testing import ServerHost
+from mcp_tasks_proto.testing import ServerHost, request
 from tests.unit.legacy_world import (
     OTHER_SESSION,
     LegacyClient,
@@ -42,7 +42,21 @@ from tests.unit.legacy_world import (
     started,
 )
 from tests.unit.test_legacy_calls import SAMPLE, SAMPLED
-from tests.unit.world import ACCEPTED, DONE, NEVER, OTHER, TASK, asked, error, form, update, view, working
+from tests.unit.world import (
+    ACCEPTED,
+    DONE,
+    FORMS,
+    NEVER,
+    OTHER,
+    TASK,
+    asked,
+    error,
+    form,
+    result,
+    update,
+    view,
+    working,
+)
 
 RELATED: Final[dict[str, Any]] = {"io.modelcontextprotocol/related-task": {"taskId": TASK}}
 RESULT: Final[dict[str, Any]] = DONE
@@ -623,6 +637,19 @@ def test_leg7_a_cursor_is_good_for_its_caller_alone() -> None:
         ann.refused("tasks/list", {"cursor": host.engine.settings.sealer.seal(b'{"after":"x"}')}),
     ):
         assert refused["code"] == -32602
+
+
+def test_leg7_a_request_state_is_no_cursor_however_deeply_it_is_nested() -> None:
+    """It is sealed under the same keys, and deeper than a message may be."""
+    host = make_dual()
+    ann = opened(host, principal="ann")
+    state: Any = {"tasks/list": "ann", "after": "task"}
+    for _ in range(host.engine.settings.limits.message_depth):
+        state = [state]
+    exchange = host.send(request("tools/call", {"name": "optional"}, capabilities=FORMS), principal="ann")
+    host.give(CallAskedInput(exchange, {"name": form()}, state=state))
+    token = result(host.reply_to(exchange))["requestState"]
+    assert ann.refused("tasks/list", {"cursor": token})["code"] == -32602
 
 
 def test_leg7_a_store_that_cannot_list_is_an_error() -> None:

@@ -182,6 +182,7 @@ class Response:
         for event in self._events.feed(data):
             if event.event == "message" and event.data:
                 facts.append(Came(decode(event.data, self._limits)))
+        self._events.feed(b"")  # raises what it still owes: there may be no other bytes to wait for
 
     def _take_whole_body(self, facts: list[Fact]) -> None:
         if not self._body:

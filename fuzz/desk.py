@@ -1,0 +1,157 @@
+"""What the command line does, and how it shows it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Final
+
+from fuzz.campaign import Campaign
+from fuzz.findings import Finding, minimise, replay
+from fuzz.ledger import record
+from fuzz.paths import WORK, shown
+from fuzz.targets import load
+
+__all__ = ["minimise_file", "replay_files", "run_campaigns"]
+
+LOOKS_SECONDS: Final = 0.5
+TOLD_SECONDS: Final = 10.0
+"""Between two lines of progress, where it is not shown on a terminal."""
+CLEAR_LINE: Final = "\r\x1b[K"
+
+
+# -- campaigns -----------------------------------------------------------------------------------------------
+
+
+def run_campaigns(targets: Sequence[str], seconds: int, jobs: int, recorded: bool) -> int:
+    """Fuzz each target for so long, ``jobs`` at a time; return 1 where one found something or broke down."""
+    waiting, running, failed = list(targets), list[Campaign](), False
+    screen = _Screen()
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                running.append(Campaign(waiting.pop(0), seconds))
+            sleep(LOOKS_SECONDS)
+            for campaign in running:
+                campaign.look()
+            screen.show(running)
+            for campaign in [one for one in running if one.over]:
+                running.remove(campaign)
+                screen.clear()
+                failed |= _tell(campaign, recorded)
+    except KeyboardInterrupt:
+        failed = True
+        screen.clear()
+        for campaign in running:
+            campaign.stop()
+            while not campaign.over:
+                sleep(LOOKS_SECONDS)
+                campaign.look()
+            _tell(campaign, recorded)
+    return int(failed)
+
+
+class _Screen:
+    """Moving progress: one line that changes on a terminal, or a line now and then."""
+
+    def __init__(self) -> None:
+        self._moves = sys.stdout.isatty()
+        self._told = monotonic()
+
+    def show(self, running: Sequence[Campaign]) -> None:
+        """Show how far each campaign has come."""
+        if self._moves:
+            print(CLEAR_LINE + "   ".join(_line(one) for one in running)[:160], end="", flush=True)
+        elif monotonic() - self._told >= TOLD_SECONDS:
+            self._told = monotonic()
+            print("\n".join(_line(one) for one in running), flush=True)
+
+    def clear(self) -> None:
+        """Make room for something that stays."""
+        if self._moves:
+            print(CLEAR_LINE, end="")
+
+
+def _line(campaign: Campaign) -> str:
+    progress = campaign.progress
+    if not progress.edges:
+        return f"{campaign.target}: beginning"
+    return (
+        f"{campaign.target}: {progress.seconds:.0f}/{campaign.seconds} s, {progress.executions} executions "
+        f"({progress.executions_per_second}/s), {progress.edges} edges, corpus {progress.corpus}, "
+        f"{int(campaign.finding is not None)} findings"
+    )
+
+
+def _tell(campaign: Campaign, recorded: bool) -> bool:
+    """Say how a campaign ended; return whether there is something to be done about it."""
+    progress = campaign.progress
+    print(
+        f"{campaign.target}: {progress.executions} executions, {progress.edges} edges, "
+        f"corpus {progress.corpus}, {campaign.cpu_seconds / 60:.1f} CPU minutes",
+        flush=True,
+    )
+    if recorded and campaign.trouble is None:
+        print(f"  recorded in {shown(record(campaign))}")
+    if campaign.trouble is not None:
+        print(f"  BROKE DOWN: {campaign.trouble}")
+    if campaign.finding is not None:
+        _tell_finding(campaign.target, *campaign.finding)
+    return campaign.trouble is not None or campaign.finding is not None
+
+
+def _tell_finding(target: str, path: Path, finding: Finding) -> None:
+    print(f"  FOUND: {finding.problem}\n  at {finding.place}")
+    if finding.report:
+        minimise_file(target, path)
+
+
+# -- single inputs -------------------------------------------------------------------------------------------
+
+
+def minimise_file(target: str, path: Path) -> int:
+    """Shorten an input and say where it is; return 2 where there is nothing wrong with it."""
+    check, data = load(target), path.read_bytes()
+    found = replay(check, [path])
+    if not found:
+        print(f"{target} has nothing to object to in {shown(path)}")
+        return 2
+    screen = sys.stdout.isatty()
+    shortest = minimise(
+        check,
+        data,
+        lambda size: print(f"{CLEAR_LINE}  {size} bytes", end="", flush=True) if screen else None,
+    )
+    kept = WORK / target / f"{path.name.removesuffix('.shortest')}.shortest"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_bytes(shortest)
+    print(
+        f"{CLEAR_LINE if screen else ''}  from {len(data)} bytes to {len(shortest)}: {shortest[:100]!r}\n"
+        f"  replay: python -m fuzz --replay {target} {shown(kept)}\n"
+        f"  keep:   cp {shown(kept)} fuzz/corpus/{target}/WHAT-IT-SHOWS   (make test replays it from then on)"
+    )
+    return 1
+
+
+def replay_files(files: Mapping[str, Sequence[Path]]) -> int:
+    """Give files to their targets; return 1 where one objects, 2 where one cannot be loaded."""
+    worst = 0
+    for target, paths in files.items():
+        try:
+            check = load(target)
+        except ModuleNotFoundError as missing:
+            print(f"{target}: not replayed, for it needs {missing.name}: pip install 'mcp-tasks-proto[fuzz]'")
+            worst = max(worst, 2)
+            continue
+        found = replay(check, paths)
+        print(f"{target}: {len(paths)} inputs, {len(found)} findings", flush=True)
+        told: list[Finding] = []
+        for path, finding in found.items():
+            worst = max(worst, 1)
+            print(f"  {shown(path)}: {finding.problem}\n  at {finding.place}")
+            if not any(finding.is_like(other) for other in told):
+                print(finding.report)
+            told.append(finding)
+    return worst

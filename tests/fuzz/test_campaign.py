@@ -1,0 +1,72 @@
+"""A campaign from its process to its line in the ledger, with a fuzzer that does as it is told."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fuzz import campaign, desk, ledger
+
+FUZZER = r"""
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+
+def instrument_imports(include):
+    return nullcontext()
+
+
+def Setup(words, check):
+    global given, examine
+    given, examine = words, check
+
+
+def Fuzz():
+    for number in range(5):
+        examine(b"line\n")
+    print("#5\tINITED cov: 17 ft: 21 corp: 3/12b lim: 4 exec/s: 0 rss: 40Mb", file=sys.stderr)
+    prefix = next(word for word in given if word.startswith("-artifact_prefix=")).partition("=")[2]
+    {ending}
+"""
+FINDS = "Path(prefix + 'crash-1').write_bytes(b'found'); sys.exit(77)"
+BREAKS = "sys.exit(1)"
+ENDS = "sys.exit(0)"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have nothing written but here."""
+    for module in (campaign, desk):
+        monkeypatch.setattr(module, "WORK", tmp_path / "work")
+    monkeypatch.setattr(ledger, "CAMPAIGNS", tmp_path / "campaigns")
+    others = os.environ.get("PYTHONPATH")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *([others] if others else [])]))
+    return tmp_path
+
+
+def run(folder: Path, ending: str) -> int:
+    """Run a campaign whose fuzzer ends in this way."""
+    (folder / "atheris.py").write_text(FUZZER.replace("{ending}", ending))
+    return desk.run_campaigns(["lines"], seconds=60, jobs=1, recorded=True)
+
+
+def test_a_campaign_is_recorded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, ENDS) == 0
+    _, line = (folder / "campaigns" / "lines.txt").read_text().splitlines()
+    assert line.split()[2:6] == ["5", "17", "3", "0"]
+    assert "5 executions, 17 edges" in capsys.readouterr().out
+
+
+def test_what_a_fuzzer_finds_is_told_and_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, FINDS) == 1
+    assert (folder / "campaigns" / "lines.txt").read_text().splitlines()[1].split()[5] == "1"
+    assert "FOUND: not to be seen again" in capsys.readouterr().out
+
+
+def test_a_fuzzer_that_breaks_down_is_no_campaign(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, BREAKS) == 1
+    assert not (folder / "campaigns").exists()
+    assert "BROKE DOWN: its process ended with 1" in capsys.readouterr().out
