@@ -31,6 +31,7 @@ from mcp_tasks_adapters.proxy.config import ProxyConfig, bounds_of_one
 from mcp_tasks_adapters.proxy.config_file import ConfigError, read_config
 from mcp_tasks_adapters.stores.sealing import RecordKeys
 from mcp_tasks_adapters.storing import StoreError
+from mcp_tasks_adapters.toolkit.server import RecordFunction
 from mcp_tasks_proto.proxy import InputKind, ProxyLimits
 
 __all__ = [
@@ -202,6 +203,7 @@ def run_proxy(
     read: Callable[[], ProxyConfig] | None,
     serve_proxy: Callable[..., Awaitable[None]],
     loop: str,
+    record: RecordFunction | None = None,
 ) -> None:
     """Run until SIGTERM or SIGINT, on ``loop``, by its ``serve_proxy``; a configuration that can be ``read``
     anew is, on SIGHUP.
@@ -213,6 +215,7 @@ def run_proxy(
     listen = config.listen
     limits = evolve(config.limits, shutdown_grace_ms=min(config.limits.shutdown_grace_ms, GRACE_MS))
     proxy = evolve(config, limits=limits).proxy()
+    proxy.record = record
     reloading = None if read is None else Reloading(read, config, proxy.settings.sealer)
     running = None if reloading is None else reloading.running
     run_endpoint(

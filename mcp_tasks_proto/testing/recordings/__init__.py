@@ -23,12 +23,13 @@ Nothing here touches a file: lines go out, and come in, one by one.
 """
 
 from mcp_tasks_proto.testing.recordings.differences import Difference, Kind, Member, Part
-from mcp_tasks_proto.testing.recordings.recorder import Recorder, Take, end_line
+from mcp_tasks_proto.testing.recordings.recorder import LINE_BYTES, Recorder, Take, end_line
 from mcp_tasks_proto.testing.recordings.replayer import DIFFERENCES, Replay, Unreadable, replay
 from mcp_tasks_proto.testing.recordings.values import UnwritableError
 
 __all__ = [
     "DIFFERENCES",
+    "LINE_BYTES",
     "Difference",
     "Kind",
     "Member",

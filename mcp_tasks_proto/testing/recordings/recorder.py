@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from json import dumps
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from attrs import define, evolve, field
 
@@ -19,7 +19,10 @@ from mcp_tasks_proto.testing.recordings.engines import (
 from mcp_tasks_proto.testing.recordings.sealing import Note
 from mcp_tasks_proto.testing.recordings.values import UnwritableError, ValueWriter
 
-__all__ = ["Recorder", "Take", "end_line", "is_recorded_header", "write_note"]
+__all__ = ["LINE_BYTES", "Recorder", "Take", "end_line", "is_recorded_header", "write_note"]
+
+LINE_BYTES: Final = 64 * 1024 * 1024
+"""The longest line that is written, or read. Lines are ASCII."""
 
 Take = Callable[[str], bool | None]
 """Takes one line, without the newline, and keeps it. ``False``: it wants no more. It raises nothing."""
@@ -104,7 +107,10 @@ class Recorder(Generic[_E]):
         except ValueError as error:  # UnwritableError, or an integer with thousands of digits
             self.end(f"what came of an input could not be recorded: {error}")
         else:
-            self._say(text)
+            if len(text) <= LINE_BYTES:
+                self._say(text)
+            else:
+                self.end(f"what came of an input takes more than {LINE_BYTES} bytes")
 
     def _say(self, line: str) -> None:
         if self._take(line) is False:

@@ -15,7 +15,7 @@ from mcp_tasks_proto.testing.recordings.differences import (
     compare_lines,
 )
 from mcp_tasks_proto.testing.recordings.engines import LIBRARY, Head, played_fact, read_head
-from mcp_tasks_proto.testing.recordings.recorder import write_note
+from mcp_tasks_proto.testing.recordings.recorder import LINE_BYTES, write_note
 from mcp_tasks_proto.testing.recordings.sealing import Note, Playing
 from mcp_tasks_proto.testing.recordings.values import (
     UnreadableError,
@@ -108,7 +108,7 @@ class Replay:
         return f"{inputs}: different from line {self.differences[0].line} on"
 
 
-def replay(lines: Iterable[str], *, most: int = DIFFERENCES) -> Replay:
+def replay(lines: Iterable[str | bytes], *, most: int = DIFFERENCES) -> Replay:
     """Live through a recording, line by line, and compare every step.
 
     Stops after ``most`` inputs with differences. Holds one line at a time, and the differences. Raises
@@ -121,9 +121,9 @@ def replay(lines: Iterable[str], *, most: int = DIFFERENCES) -> Replay:
     return run.result()
 
 
-def _numbered(lines: Iterable[str]) -> Iterator[tuple[int, str, bool]]:
+def _numbered(lines: Iterable[str | bytes]) -> Iterator[tuple[int, str | bytes, bool]]:
     """Give each line with its number, and whether it is the last one; empty ones are passed over."""
-    before: tuple[int, str] | None = None
+    before: tuple[int, str | bytes] | None = None
     for number, line in enumerate(lines, start=1):
         if line.strip():
             if before is not None:
@@ -147,8 +147,11 @@ class _Run:
     end: str | None = field(init=False, default=None)
     cut_off: bool = field(init=False, default=False)
 
-    def take(self, number: int, text: str, is_last: bool) -> bool:
+    def take(self, number: int, text: str | bytes, is_last: bool) -> bool:
         """Take a line; return whether to go on."""
+        if len(text) > LINE_BYTES + 1:  # with its newline
+            self.unreadable = Unreadable(number, f"it is longer than {LINE_BYTES} bytes")
+            return False
         try:
             line = loads(text)
         except (ValueError, RecursionError):
