@@ -53,8 +53,9 @@ class Recorder(Generic[_E]):
     _ended: bool = field(init=False, default=False)
 
     def __attrs_post_init__(self) -> None:
+        noted = noted_engine(self.engine, self._notes)
         head = write_head(self.engine, self._writer)
-        self.engine = noted_engine(self.engine, self._notes)
+        self.engine = noted
         self._say(dumps(head))
 
     def __getattr__(self, name: str) -> Any:

@@ -20,6 +20,7 @@ from mcp_tasks_proto.testing.recordings.sealing import Note, Playing
 from mcp_tasks_proto.testing.recordings.values import (
     UnreadableError,
     ValueWriter,
+    check_depth,
     read_value,
 )
 
@@ -161,10 +162,10 @@ class _Run:
                 self.unreadable = Unreadable(number, "it is not JSON")
             return False
         try:
+            check_depth(line)
             return self._take(number, line)
-        except (UnreadableError, RecursionError) as error:
-            reason = str(error) if isinstance(error, UnreadableError) else "it is nested too deep"
-            self.unreadable = Unreadable(number, reason)
+        except UnreadableError as error:
+            self.unreadable = Unreadable(number, str(error))
             return False
 
     def _take(self, number: int, line: Any) -> bool:

@@ -27,13 +27,25 @@ from attrs import NOTHING, Attribute, Factory, define, field, fields, frozen
 from mcp_tasks_proto.testing.recordings.kinds import ENUMS, VALUES, Name
 from mcp_tasks_proto.wire.base64url import to_bytes, to_text
 
-__all__ = ["DEPTH", "NAMES", "TYPE", "UnreadableError", "UnwritableError", "ValueWriter", "read_value"]
+__all__ = [
+    "DEPTH",
+    "NAMES",
+    "TYPE",
+    "UnreadableError",
+    "UnwritableError",
+    "ValueWriter",
+    "check_depth",
+    "read_value",
+]
 
 TYPE: Final = "$type"
 """The member that names a class."""
 
-DEPTH: Final = 256
-"""How deep a value may be nested: more than twice what a message may be by default (WIRE.2)."""
+DEPTH: Final = 100
+"""How deep a value may be nested; a message may be 64 deep by default (WIRE.2)."""
+
+WRITTEN_DEPTH: Final = 4 * DEPTH
+"""How deep JSON may be nested that stands for a value: each level may have become three."""
 
 NAMES: Final = 65_536
 """Names of a host's that are remembered; then the one that was used longest ago is forgotten."""
@@ -178,16 +190,22 @@ class ValueWriter:
             if isinstance(value, base):
                 return self._write(plain(value), False, 1)
         try:
-            name = self._names.pop(value, None)
-        except TypeError:
+            return self._value(self._name(value, kind), False, 1)
+        except TypeError:  # it cannot be hashed
             raise UnwritableError(f"a {kind.__name__} is neither JSON nor the name of anything") from None
-        if name is None:
+
+    def _name(self, value: Any, kind: type) -> Name:
+        """Return what an object is called, which is then the one that was used last."""
+        name = self._names.get(value)
+        if name is not None:
+            del self._names[value]
+        else:
             self._named += 1
             name = Name(kind.__name__, self._named)
             if len(self._names) >= NAMES:
                 del self._names[next(iter(self._names))]
         self._names[value] = name
-        return self._value(name, False, 1)
+        return name
 
 
 _PLAIN: Final = frozenset({str, int, bool, type(None)})
@@ -215,8 +233,25 @@ def _text(written: Any) -> str:
 # -- reading -------------------------------------------------------------------------------------------------
 
 
+def check_depth(written: Any) -> None:
+    """Refuse, as :class:`UnreadableError`, JSON that is nested too deep for :func:`read_value`."""
+    level = [written]
+    for _ in range(WRITTEN_DEPTH):
+        level = [
+            part
+            for one in level
+            for part in (one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())
+        ]
+        if not level:
+            return
+    raise UnreadableError(f"it is nested more than {WRITTEN_DEPTH} deep")
+
+
 def read_value(written: Any) -> Any:
-    """Read what a :class:`ValueWriter` wrote. Raises :class:`UnreadableError`."""
+    """Read what a :class:`ValueWriter` wrote, once :func:`check_depth` let it pass.
+
+    Raises :class:`UnreadableError`.
+    """
     if isinstance(written, list):
         return [read_value(item) for item in written]
     if not isinstance(written, dict):
