@@ -82,7 +82,7 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "testing.recordings.recorder": frozenset({"json"}),
     "testing.recordings.replayer": frozenset({"json"}),
     "testing.recordings.sealing": frozenset({"hashlib"}),
-    "testing.recordings.values": frozenset({"functools", "json"}),
+    "testing.recordings.values": frozenset({"collections", "functools", "json"}),
     "testing.requester_host": frozenset({"itertools"}),
     "testing.strategies": frozenset({"hypothesis", "hypothesis.strategies"}),
     "testing.traces.effects": frozenset({"datetime"}),

@@ -7,11 +7,12 @@ cancellation, time that runs out, a peer that errs and a host that does.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from mcp_tasks_proto import (
+    TASKS_EXTENSION,
     CallAskedInput,
     CallReturned,
     ExchangeClosed,
@@ -28,7 +29,7 @@ from mcp_tasks_proto import (
     WorkLost,
     WorkProgressed,
 )
-from mcp_tasks_proto.legacy.server import DualEraServer
+from mcp_tasks_proto.legacy.server import DualEraServer, LegacyPolicy
 from mcp_tasks_proto.proxy import HandleKey, ProxyLimits, SealedHandles, SettingsChanged, Upstream
 from mcp_tasks_proto.requester import HttpReply
 from mcp_tasks_proto.testing import Recorder, ServerHost, request
@@ -91,7 +92,7 @@ def server(lines: list[str]) -> None:
 def server_of_both_eras(lines: list[str]) -> None:
     """Sessions of 2025-11-25: a task, its questions on the stream of its result, a stream of a GET."""
     made = make_engine()
-    engine = DualEraServer(settings=made.settings, tools=TOOLS, policy=legacy_world.LegacyPolicy.SERVE)
+    engine = DualEraServer(settings=made.settings, tools=TOOLS, policy=LegacyPolicy.SERVE)
     host = ServerHost(engine=Recorder(engine, lines.append), now=START)
     host.give(TimePassed())
     client = legacy_world.opened(host, principal="ada")
@@ -192,7 +193,7 @@ def proxy(lines: list[str]) -> None:
     world.get(host, handle, principal="bob")
     world.get(host, handle[:-2])
     hidden = world.call(host, tasks=False, principal="alice")
-    needs = {"requiredCapabilities": {"extensions": {world.TASKS_EXTENSION: {}}}}
+    needs: Any = {"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}}
     host.refuse("tools/call", {"code": -32021, "message": "Missing", "data": needs})
     host.answer("tools/call", world.create("hidden-1"))
     host.answer("tasks/get", world.task(task_id="hidden-1"))

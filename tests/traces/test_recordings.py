@@ -1,7 +1,7 @@
 """Recordings of each engine: today's engines do what those did that were recorded, effect by effect.
 
-``pytest tests/traces --update-traces`` records anew; read the difference. A recording that was made by an earlier
-version is as good: it is not compared with that of today, only lived through.
+``pytest tests/traces --update-traces`` records anew; read the difference. A recording that was made by an
+earlier version is as good: it is not compared with that of today, only lived through.
 """
 
 from __future__ import annotations

@@ -212,6 +212,23 @@ def test_a_replay_says_that_something_else_was_sealed() -> None:
     assert '"step":2' in str(keys.now)
 
 
+def test_a_replay_says_that_something_else_was_opened() -> None:
+    """INP.4: what is not noted was made by no key that is known here."""
+    host, lines = recorded()
+    exchange = call(host, capabilities=FORMS)
+    host.give(CallAskedInput(exchange, {"confirm": form()}, {"step": 1}))
+    state = result(host.reply_to(exchange))["requestState"]
+    host.send(request("tools/call", {"name": "optional", "arguments": {}, "requestState": state}))
+
+    def change(line: Any) -> None:
+        line["input"]["message"]["params"]["requestState"] = "v1.other"
+
+    (difference,) = replay(changed(lines, len(lines), change)).differences
+    (keys,) = [part for part in difference.parts if part.kind is Kind.KEYS]
+    assert [(one["use"], one["given"]) for one in keys.now] == [("open", ["v1.other"])]
+    assert any("-32602" in str(part.now) for part in difference.parts)
+
+
 def test_a_proxys_new_sealer_is_noted_as_well() -> None:
     lines: list[str] = []
     recorder = Recorder(ProxyEngine(settings=make_settings()), lines.append)
@@ -445,6 +462,21 @@ def test_effects_that_stay_are_not_told_among_those_that_do_not() -> None:
         (Kind.CHANGED, "StartWork"),
         (Kind.MISSING, "AcceptReport"),
     ]
+
+    def change_first(line: Any) -> None:
+        line["effects"][0]["http_status"] = 500
+
+    (difference,) = replay(changed(lines, number, change_first)).differences
+    assert [(part.kind, part.effect) for part in difference.parts] == [(Kind.CHANGED, "Reply")]
+
+    def change_last(line: Any) -> None:
+        line["effects"] = [{"$type": "Divination"}, *line["effects"]]
+
+    (difference,) = replay(changed(lines, number, change_last)).differences
+    assert [(part.kind, part.effect, part.hint) for part in difference.parts] == [
+        (Kind.MISSING, "Divination", None)
+    ]
+    assert len(difference.describe()) == 3
 
     def change_back(line: Any) -> None:
         line["effects"] = [line["effects"][1]]

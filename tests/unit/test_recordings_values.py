@@ -10,7 +10,7 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import pytest
 from attrs import Factory, fields, has
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_tasks_proto import (
@@ -151,6 +151,7 @@ def shape(value: Any) -> Any:
     return type(value), value
 
 
+@settings(max_examples=50)
 @given(json_values)
 def test_anything_that_is_written_comes_back_as_it_was(value: Any) -> None:
     there = written(value)
@@ -158,6 +159,7 @@ def test_anything_that_is_written_comes_back_as_it_was(value: Any) -> None:
     assert shape(read_value(there)) == shape(value)
 
 
+@settings(max_examples=25)
 @given(records())
 def test_records_come_back_as_they_were(record: TaskRecord) -> None:
     assert read_value(written(record)) == record

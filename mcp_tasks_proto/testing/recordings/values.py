@@ -16,6 +16,7 @@ Whatever else a host uses as a name is a :class:`~mcp_tasks_proto.testing.record
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import cache
@@ -47,7 +48,7 @@ DEPTH: Final = 100
 WRITTEN_DEPTH: Final = 4 * DEPTH
 """How deep JSON may be nested that stands for a value: each level may have become three."""
 
-NAMES: Final = 65_536
+NAMES: Final = 16_384
 """Names of a host's that are remembered; then the one that was used longest ago is forgotten."""
 
 
@@ -110,7 +111,7 @@ def _default_of(known: Attribute[Any]) -> Any:
 class ValueWriter:
     """Writes the values of one recording, in which a name stays the same."""
 
-    _names: dict[Any, Name] = field(init=False, factory=dict)
+    _names: OrderedDict[Any, Name] = field(init=False, factory=OrderedDict)
     """Those used longest ago first."""
     _named: int = field(init=False, default=0)
 
@@ -197,14 +198,13 @@ class ValueWriter:
     def _name(self, value: Any, kind: type) -> Name:
         """Return what an object is called, which is then the one that was used last."""
         name = self._names.get(value)
-        if name is not None:
-            del self._names[value]
-        else:
+        if name is None:
             self._named += 1
-            name = Name(kind.__name__, self._named)
-            if len(self._names) >= NAMES:
-                del self._names[next(iter(self._names))]
-        self._names[value] = name
+            name = self._names[value] = Name(kind.__name__, self._named)
+            if len(self._names) > NAMES:
+                self._names.popitem(last=False)
+        else:
+            self._names.move_to_end(value)
         return name
 
 
