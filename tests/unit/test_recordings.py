@@ -469,6 +469,12 @@ def test_effects_that_stay_are_not_told_among_those_that_do_not() -> None:
     (difference,) = replay(changed(lines, number, change_first)).differences
     assert [(part.kind, part.effect) for part in difference.parts] == [(Kind.CHANGED, "Reply")]
 
+    def change_second(line: Any) -> None:
+        line["effects"][1]["task_id"] = "other"
+
+    (difference,) = replay(changed(lines, number, change_second)).differences
+    assert [(part.kind, part.place) for part in difference.parts] == [(Kind.CHANGED, 2)]
+
     def change_last(line: Any) -> None:
         line["effects"] = [{"$type": "Divination"}, *line["effects"]]
 
