@@ -16,6 +16,8 @@ from typing import Any, Final
 import pytest
 from click.testing import CliRunner, Result
 from mcp_tasks_adapters.cli import recording
+from mcp_tasks_adapters.cli.client.arguments import InputError
+from mcp_tasks_adapters.cli.client.place import recording as recording_client
 from mcp_tasks_adapters.cli.commands import mcp_tasks
 from mcp_tasks_adapters.cli.recording import RecordingError, RecordingFile, recording_into
 from mcp_tasks_adapters.toolkit import Server
@@ -112,7 +114,7 @@ def test_lim3_a_file_may_have_no_line_at_all(tmp_path: Path) -> None:
     """And be as long as it likes: no more than a line is read at a time."""
     path = tmp_path / "zeros"
     with path.open("wb") as file:
-        file.truncate(3 * LINE_BYTES)
+        file.truncate(LINE_BYTES + 3)
     ran = replayed(str(path))
     assert ran.exit_code == 2
     assert f"it is longer than {LINE_BYTES} bytes" in ran.output
@@ -159,9 +161,8 @@ def test_says_that_there_can_be_no_such_file(tmp_path: Path) -> None:
         ran = CliRunner().invoke(mcp_tasks, [*words, "--record", str(tmp_path)])
         assert ran.exit_code == 1
         assert "Error: --record: there is a" in ran.output
-    ran = run_client("call", "http://127.0.0.1:1/", "say", "--record", str(tmp_path))
-    assert ran.code == 2
-    assert "Error: --record: there is a" in ran.err
+    with pytest.raises(InputError, match="--record: there is a"), recording_client(str(tmp_path)):
+        pass
 
 
 def test_a_file_to_which_nothing_was_written_is_removed(tmp_path: Path) -> None:
