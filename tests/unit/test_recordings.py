@@ -635,6 +635,7 @@ SERVER: Final = '{"recording": 1, "engine": {"$type": "ServerEngine", "settings"
         (b"\xff\xfe\xfa", "it is not JSON"),
         ("[" * 100_000, "it is not JSON"),
         ("7", "this is no recording"),
+        (end_line("no room"), "nothing was recorded: no room"),
         ("{}", "this is no recording"),
         ('{"recording": true}', "this is no recording"),
         ('{"recording": 2, "library": "7.0"}', "it is in format 2, as mcp-tasks-proto 7.0 wrote it"),

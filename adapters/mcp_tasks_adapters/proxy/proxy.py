@@ -165,7 +165,7 @@ class Proxy:
         self.limits = limits or Limits()
         self.codec = codec or StoredHandles()
         self.record: RecordFunction | None = None
-        """Records the engine. Read when the proxy starts."""
+        """Records the engine. Read when the proxy starts; each engine takes a function of its own."""
         self.settings = ProxySettings(
             name=name,
             version=version,

@@ -104,7 +104,7 @@ class Server:
         self.legacy = legacy
         """Read when the server starts, as the bounds are."""
         self.record: RecordFunction | None = None
-        """Records the engine. Read when the server starts."""
+        """Records the engine. Read when the server starts; each engine takes a function of its own."""
         self._sealer = HmacSealer((secrets.token_bytes(32),) if sealing_keys is None else tuple(sealing_keys))
         self._tools: dict[str, Tool] = {}
         self._handlers: dict[str, RequestHandler] = {}

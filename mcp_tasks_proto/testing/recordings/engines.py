@@ -159,6 +159,8 @@ class Head:
 
 def read_head(line: Any, playing: Playing) -> Head:
     """Read a first line, and make its engine. Raises :class:`UnreadableError`."""
+    if isinstance(line, dict) and "end" in line:
+        raise UnreadableError(f"nothing was recorded: {line['end']}")
     if not isinstance(line, dict) or type(line.get("recording")) is not int:
         raise UnreadableError("this is no recording: the first line does not say recording")
     if line["recording"] != FORMAT:

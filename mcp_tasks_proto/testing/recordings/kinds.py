@@ -47,7 +47,10 @@ __all__ = ["ENUMS", "VALUES", "Name"]
 @frozen
 class Name:
     """In place of an object that a host uses as a name - of an exchange, a connection, a report - and that is
-    neither JSON nor a value of this package. The same object has the same number throughout a recording."""
+    neither JSON nor a value of this package. The same object has the same number throughout a recording.
+
+    Where an engine complains of such an object, and names its class, a replay has this class in its place.
+    """
 
     of: str
     """What it was: the name of its class."""

@@ -17,7 +17,7 @@ from mcp_tasks_proto.testing.recordings.engines import (
     write_head,
 )
 from mcp_tasks_proto.testing.recordings.sealing import Note
-from mcp_tasks_proto.testing.recordings.values import UnwritableError, ValueWriter
+from mcp_tasks_proto.testing.recordings.values import ValueWriter
 
 __all__ = ["LINE_BYTES", "Recorder", "Take", "end_line", "is_recorded_header", "write_note"]
 
@@ -41,8 +41,8 @@ class Recorder(Generic[_E]):
     use those that have not expired. It holds no keys (what they made is noted instead) and, of HTTP heads,
     only the headers that an engine looks at: ``Authorization`` and cookies are not among them (SEC.2).
 
-    Raises ``TypeError`` for what is none of the engines, and :class:`UnwritableError` where its settings
-    cannot be written.
+    Raises ``TypeError`` for what is none of the engines, and
+    :class:`~mcp_tasks_proto.testing.recordings.UnwritableError` where its settings cannot be written.
     """
 
     engine: _E
@@ -87,7 +87,7 @@ class Recorder(Generic[_E]):
         """Write an input before the engine has it: nobody knows what becomes of its parts."""
         try:
             return {"now": now, "input": self._writer.write(as_recorded(_without_credentials(fact)))}
-        except UnwritableError as error:
+        except Exception as error:  # whatever it is, it is no reason for the engine not to go on
             self.end(f"{type(fact).__name__} could not be recorded: {error}")
             return None
 
@@ -105,7 +105,7 @@ class Recorder(Generic[_E]):
             else:
                 line |= raised
             text = dumps(line)
-        except ValueError as error:  # UnwritableError, or an integer with thousands of digits
+        except Exception as error:  # likewise: a value nested too deep, an integer with thousands of digits
             self.end(f"what came of an input could not be recorded: {error}")
         else:
             if len(text) <= LINE_BYTES:
