@@ -102,6 +102,18 @@ def test_reads_from_stdin_and_tells_in_json(different: str) -> None:
     assert [one["line"] for one in told["differences"]] == [3]
 
 
+def test_sec2_a_file_cannot_command_a_terminal(tmp_path: Path) -> None:
+    """Whoever sends a recording may have written anything into it."""
+    lines = live("requester")
+    line = json.loads(lines[2])
+    line["effects"][0]["message"]["params\x1b[2J\n  "] = "a  b"
+    ran = replayed(written(tmp_path / "a.jsonl", [*lines[:2], json.dumps(line), *lines[3:]]))
+    assert ran.exit_code == 1
+    assert '      message.params\\u001b[2J\\n  : "a  b" -> (absent)' in ran.output.splitlines()
+    garbage = written(tmp_path / "b.jsonl", [lines[0], '{"end": "\\u001b[2J"}'])
+    assert "the recording ends: \\u001b[2J" in replayed(garbage).output
+
+
 def test_says_that_a_file_cannot_be_read(tmp_path: Path) -> None:
     for path in (tmp_path / "none.jsonl", tmp_path):
         ran = replayed(str(path))

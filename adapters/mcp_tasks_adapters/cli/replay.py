@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 
-from mcp_tasks_adapters.cli.client.harmless import one_line
+from mcp_tasks_adapters.cli.client.harmless import cut, harmless, one_line
 
 if TYPE_CHECKING:
     from mcp_tasks_proto.testing.recordings import Replay
@@ -67,9 +67,10 @@ def replay_command(files: Sequence[str], as_json: bool, most: int, width: int) -
             click.echo(json.dumps({"file": name, **result.to_json()}))
         else:
             first, *rest = result.describe(width=width)
-            click.echo(f"{one_line(name)}: {one_line(first)}")
+            click.echo(f"{one_line(name)}: {first}")
             for line in rest:
-                click.echo("  " + _indented(line))
+                # Two values and the way to them; spaces are left alone, for they may be what differs.
+                click.echo("  " + harmless(cut(line.replace("\n", "\\n"), 3 * width + 200)))
         worst = max(worst, _code(result))
     sys.exit(worst)
 
@@ -93,11 +94,6 @@ def _lines(stream: BinaryIO, most_bytes: int) -> Iterator[bytes]:
     """Give line by line; one that is longer, in parts."""
     while line := stream.readline(most_bytes):
         yield line
-
-
-def _indented(line: str) -> str:
-    text = line.lstrip(" ")
-    return " " * (len(line) - len(text)) + one_line(text)
 
 
 def _code(result: Replay) -> int:

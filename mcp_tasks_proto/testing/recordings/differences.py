@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from json import dumps
@@ -161,47 +162,64 @@ _Placed = tuple[int, Any]
 
 
 def _unordered(effects: list[_Placed]) -> list[str]:
-    return sorted(dumps(effect, sort_keys=True) for _, effect in effects)
+    return sorted(_key(effect) for _, effect in effects)
+
+
+def _key(effect: Any) -> str:
+    """Return a text that is the same for the same effect."""
+    return dumps(effect, sort_keys=True)
 
 
 def _without_same(there: list[_Placed], here: list[_Placed]) -> tuple[list[_Placed], list[_Placed]]:
     """Leave out what is the same, in the same order, with something else between."""
-    left, rest = [], list(here)
-    new: list[_Placed] = []
+    positions: dict[str, list[int]] = {}
+    for position, (_, effect) in enumerate(here):
+        positions.setdefault(_key(effect), []).append(position)
+    left: list[_Placed] = []
+    found: set[int] = set()
+    reached = 0
     for placed in there:
-        found = next((at for at, other in enumerate(rest) if _same(placed[1], other[1])), None)
-        if found is None:
+        same = next((one for one in positions.get(_key(placed[1]), ()) if one >= reached), None)
+        if same is None:
             left.append(placed)
         else:
-            new += rest[:found]
-            del rest[: found + 1]
-    return left, new + rest
+            found.add(same)
+            reached = same + 1
+    return left, [placed for position, placed in enumerate(here) if position not in found]
 
 
 def _unpaired(there: list[_Placed], here: list[_Placed]) -> Iterator[Part]:
     """Tell of each effect that has no equal: with one of the same class in its place, or alone."""
+    others: dict[str | None, deque[_Placed]] = {}
+    for placed in here:
+        others.setdefault(_class_of(placed[1]), deque()).append(placed)
     for place, effect in there:
         cls = _class_of(effect)
-        found = next((at for at, other in enumerate(here) if _class_of(other[1]) == cls), None)
-        if found is None:
-            yield Part(
-                kind=Kind.MISSING, place=place + 1, effect=cls, recorded=effect, hint=_RULES.get(cls or "")
-            )
+        if others.get(cls):
+            yield _changed(place, cls, effect, others[cls].popleft()[1])
         else:
-            other = here.pop(found)[1]
-            members = tuple(_members(effect, other, ""))
-            yield Part(
-                kind=Kind.CHANGED,
-                place=place + 1,
-                effect=cls,
-                recorded=effect,
-                now=other,
-                members=_bounded(members),
-                hint=_hint(cls, members),
-            )
-    for place, effect in here:
+            hint = _RULES.get(cls or "")
+            yield Part(kind=Kind.MISSING, place=place + 1, effect=cls, recorded=effect, hint=hint)
+    for place, effect in sorted((placed for rest in others.values() for placed in rest), key=_place):
         cls = _class_of(effect)
         yield Part(kind=Kind.ADDED, place=place + 1, effect=cls, now=effect, hint=_RULES.get(cls or ""))
+
+
+def _changed(place: int, cls: str | None, effect: Any, other: Any) -> Part:
+    members = tuple(_members(effect, other, ""))
+    return Part(
+        kind=Kind.CHANGED,
+        place=place + 1,
+        effect=cls,
+        recorded=effect,
+        now=other,
+        members=_bounded(members),
+        hint=_hint(cls, members),
+    )
+
+
+def _place(placed: _Placed) -> int:
+    return placed[0]
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -112,7 +112,7 @@ class Replay:
 def replay(lines: Iterable[str | bytes], *, most: int = DIFFERENCES) -> Replay:
     """Live through a recording, line by line, and compare every step.
 
-    Stops after ``most`` inputs with differences. Holds one line at a time, and the differences. Raises
+    Stops after ``most`` inputs with differences. Holds two lines at a time, and the differences. Raises
     nothing for what stands in the lines, whatever it is.
     """
     run = _Run(most)
