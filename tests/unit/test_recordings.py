@@ -542,6 +542,17 @@ def test_of_very_many_members_only_some_are_told() -> None:
     assert members[-1].path == "and 31 more"
 
 
+def test_of_very_many_effects_people_are_told_of_some() -> None:
+    lines = session()
+    many = [{"$type": "StopCall", "exchange": number} for number in range(3_000)]
+    found = replay(changed(lines, 2, lambda line: line.update(effects=many)))
+    (difference,) = found.differences
+    assert len(difference.parts) == 3_001
+    assert [part.kind for part in difference.parts[-2:]] == [Kind.MISSING, Kind.ADDED]
+    assert difference.describe()[-1] == "  and 2981 more"
+    assert len(difference.to_json()["parts"]) == 3_001
+
+
 def test_an_error_code_is_explained() -> None:
     host, lines = recorded()
     host.ask("tasks/get", {"taskId": TASK})

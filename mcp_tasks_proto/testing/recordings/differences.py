@@ -19,6 +19,10 @@ MEMBERS: Final = 20
 """Members that are told of one effect; the rest is counted with the last of them."""
 
 
+PARTS: Final = 20
+"""Effects that a person is told of, for one input."""
+
+
 class Kind(Enum):
     """In what way two steps differ."""
 
@@ -95,8 +99,10 @@ class Difference:
     def describe(self, *, width: int = 300) -> list[str]:
         """Return it as lines for a person; a value takes ``width`` characters at most. They are ASCII."""
         lines = [f"line {self.line}, at {self.at_ms}: {_shown(self.input, width)}"]
-        for part in self.parts:
+        for part in self.parts[:PARTS]:
             lines += [f"  {line}" for line in _described(part, width)]
+        if len(self.parts) > PARTS:
+            lines.append(f"  and {len(self.parts) - PARTS} more")
         return lines
 
 
