@@ -7,12 +7,14 @@ earlier version is as good: it is not compared with that of today, only lived th
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from mcp_tasks_proto.testing import replay
+from mcp_tasks_proto.testing.recordings import Kind
 from tests.traces.sessions import SESSIONS, live
 
 RECORDINGS: Final = Path(__file__).parent / "recordings"
@@ -58,3 +60,57 @@ def test_a_recording_goes_where_its_engine_does_most(name: str) -> None:
 
 def test_there_is_nothing_else() -> None:
     assert {path.stem for path in RECORDINGS.iterdir()} == set(SESSIONS)
+
+
+def altered(line: Any) -> None:
+    effect = line["effects"][-1]
+    member = list(effect)[-1]
+    effect[member] = {"was": effect[member]}
+
+
+def missing(line: Any) -> None:
+    line["effects"].append({"$type": "Note", "handle": "planted"})
+
+
+def added(line: Any) -> None:
+    del line["effects"][0]
+
+
+def reordered(line: Any) -> None:
+    line["effects"].reverse()
+
+
+PLANTED: Final[Mapping[Kind, Callable[[Any], None]]] = {
+    Kind.CHANGED: altered,
+    Kind.MISSING: missing,
+    Kind.ADDED: added,
+    Kind.ORDER: reordered,
+}
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_change_of_a_recording_is_told_at_its_line(name: str, kind: Kind) -> None:
+    """Of each kind, in the middle of each recording; nothing is told of what comes before or after."""
+    lines = live(name)
+    steps = [json.loads(line).get("effects", []) for line in lines]
+    able = [
+        at for at, effects in enumerate(steps) if effects and (kind is not Kind.ORDER or len(effects) > 1)
+    ]
+    at = able[len(able) // 2]
+    changed = json.loads(lines[at])
+    PLANTED[kind](changed)
+    (difference,) = replay([*lines[:at], json.dumps(changed), *lines[at + 1 :]]).differences
+    assert difference.line == at + 1
+    assert [part.kind for part in difference.parts] == [kind]
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_another_time_is_told_from_its_line_on(name: str) -> None:
+    lines = live(name)
+    at = len(lines) // 2
+    later = json.loads(lines[at])
+    later["now"] += 3_600_000
+    found = replay([*lines[:at], json.dumps(later), *lines[at + 1 :]])
+    assert found.differences
+    assert found.differences[0].line > at

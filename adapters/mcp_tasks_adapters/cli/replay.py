@@ -52,7 +52,7 @@ Exit codes:
     help="Characters that are shown of a value, at most.",
 )
 def replay_command(files: Sequence[str], as_json: bool, most: int, width: int) -> None:
-    """Live through recordings again, and say where this version behaves differently.
+    """Replay recordings, and say where behaviour differs.
 
     FILE is what --record of serve, proxy or a client command has written, or - for stdin. An engine is made
     as the recorded one was, and told the same at the same times; nothing is sent to anybody, and nothing
