@@ -89,6 +89,7 @@ async def _running(
         transport=transport,
         answer=options.get("answer"),
         on_trace=options.get("on_trace"),
+        record=options.get("record"),
         era=options.get("era"),
     )
     loop.start(driver.wake)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from mcp_tasks_adapters.toolkit.outcomes import describe
@@ -12,8 +13,9 @@ from mcp_tasks_proto.inputs import TimePassed
 
 if TYPE_CHECKING:
     from mcp_tasks_adapters.driver import Loop
+    from mcp_tasks_adapters.toolkit.server import RecordFunction
 
-__all__ = ["Engine", "Feeder"]
+__all__ = ["Engine", "Feeder", "recorded"]
 
 _Fact = TypeVar("_Fact")
 
@@ -32,6 +34,31 @@ class Engine(Protocol):
 
     def handle(self, input: Any, *, now: int) -> _Step:  # noqa: A002 - as the engines have it
         """Take in one fact; return what to do about it, and when to come back."""
+
+
+_E = TypeVar("_E", bound=Engine)
+
+
+def recorded(engine: _E, record: RecordFunction | None) -> tuple[_E, Engine]:
+    """Return an engine, equal to this new one, and what is to be fed in its place, so that it is recorded.
+
+    Without a ``record`` it is the engine itself, and nothing is imported.
+    """
+    if record is None:
+        return engine, engine
+    from mcp_tasks_proto.testing.recordings import Recorder
+
+    recorder = Recorder(engine, partial(_kept, record))
+    return recorder.engine, recorder
+
+
+def _kept(record: RecordFunction, line: str) -> bool | None:
+    """Hand a line to whoever records. An error there ends the recording, and nothing else."""
+    try:
+        return record(line)
+    except Exception as error:
+        _log.error("a record= function failed, and nothing more is recorded: %s", describe(error))
+        return False
 
 
 class Feeder(Generic[_Fact]):

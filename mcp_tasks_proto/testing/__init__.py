@@ -5,6 +5,7 @@ from mcp_tasks_proto.testing.messages import request
 from mcp_tasks_proto.testing.network import Crash, Fate, Network
 from mcp_tasks_proto.testing.pair import Pair, Passage
 from mcp_tasks_proto.testing.proxy_host import ProxyHost, ProxyStore
+from mcp_tasks_proto.testing.recordings import Recorder, Replay, replay
 from mcp_tasks_proto.testing.requester_host import RequesterHost
 from mcp_tasks_proto.testing.store import DictStore
 
@@ -17,7 +18,10 @@ __all__ = [
     "Passage",
     "ProxyHost",
     "ProxyStore",
+    "Recorder",
+    "Replay",
     "RequesterHost",
     "ServerHost",
+    "replay",
     "request",
 ]

@@ -22,6 +22,7 @@ from mcp_tasks_proto.inputs import (
 from mcp_tasks_proto.legacy.server import DualEraServer
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.testing.messages import request
+from mcp_tasks_proto.testing.recordings import Recorder
 from mcp_tasks_proto.testing.store import DictStore
 
 __all__ = ["ServerHost"]
@@ -37,7 +38,7 @@ class ServerHost:
     something between a decision and its save.
     """
 
-    engine: ServerEngine | DualEraServer
+    engine: ServerEngine | DualEraServer | Recorder[Any]
     store: DictStore = field(factory=DictStore)
     now: int = 1_700_000_000_000
     held: bool = False

@@ -47,6 +47,7 @@ from mcp_tasks_proto.proxy import (
     first_of,
 )
 from mcp_tasks_proto.testing.messages import request
+from mcp_tasks_proto.testing.recordings import Recorder
 from mcp_tasks_proto.wire.jsonrpc import notification_message, result_message
 
 __all__ = ["ProxyHost", "ProxyStore"]
@@ -140,7 +141,7 @@ class ProxyHost:
     only while it is in flight; once time was told, the next deadline lies ahead.
     """
 
-    engine: ProxyEngine
+    engine: ProxyEngine | Recorder[Any]
     store: ProxyStore = field(factory=ProxyStore)
     now: int = 1_700_000_000_000
     held: bool = False

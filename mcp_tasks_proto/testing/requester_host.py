@@ -31,6 +31,7 @@ from mcp_tasks_proto.requester import (
     WaitAbandoned,
     WithdrawPrompt,
 )
+from mcp_tasks_proto.testing.recordings import Recorder
 from mcp_tasks_proto.wire.jsonrpc import notification_message
 
 __all__ = ["RequesterHost"]
@@ -52,7 +53,7 @@ class RequesterHost:
     * once time was told, the next deadline lies ahead.
     """
 
-    engine: RequesterEngine
+    engine: RequesterEngine | Recorder[Any]
     now: int = 1_700_000_000_000
     effects: list[RequesterEffect] = field(init=False, factory=list)
     """Every effect so far, oldest first."""

@@ -175,8 +175,12 @@ class World:
     def _begin(self) -> None:
         """Begin a process, and let it look for what has expired."""
         self.nodes += 1
-        self.engine = ServerEngine(settings=SETTINGS, tools=TOOLS, node=self.node)
+        self.engine = self.make_engine()
         self.wake()
+
+    def make_engine(self) -> ServerEngine:
+        """Return the engine of a process that begins."""
+        return ServerEngine(settings=SETTINGS, tools=TOOLS, node=self.node)
 
     @property
     def node(self) -> str:

@@ -34,7 +34,7 @@ class ServerMachine(RuleBasedStateMachine):
     @initialize(ttl=lifetimes, tool=st.sampled_from(["steady", "steady", "frail"]), names=st.just([]) | named)
     def begin(self, ttl: int | None, tool: str, names: list[str]) -> None:
         """There is a task, and mostly it has asked something."""
-        self.world = World()
+        self.world = self.make_world()
         self.world.settle()
         self.made = 1
         self.values = 0
@@ -43,6 +43,10 @@ class ServerMachine(RuleBasedStateMachine):
         if names:
             self.world.ask(0, "first", *names)
             self.world.settle()
+
+    def make_world(self) -> World:
+        """Return the world that the machine acts on."""
+        return World()
 
     @precondition(lambda self: self.made < TASKS)
     @rule(caller=st.sampled_from(CALLERS), ttl=lifetimes, leaves=st.booleans(), at_once=often)

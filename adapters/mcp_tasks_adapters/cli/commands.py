@@ -12,7 +12,15 @@ import click
 from mcp_tasks_adapters.cli import diagram as diagrams
 from mcp_tasks_adapters.cli.client.commands import COMMANDS
 from mcp_tasks_adapters.cli.kit.command import kit_command
-from mcp_tasks_adapters.cli.options import POSITIVE, endpoint_options, loop_option, store_options
+from mcp_tasks_adapters.cli.options import (
+    POSITIVE,
+    endpoint_options,
+    loop_option,
+    record_options,
+    store_options,
+)
+from mcp_tasks_adapters.cli.recording import RecordingError, recording_into
+from mcp_tasks_adapters.cli.replay import replay_command
 from mcp_tasks_adapters.cli.serve import (
     Endpoint,
     ServeError,
@@ -64,6 +72,7 @@ def mcp_tasks() -> None:
     kinds="Where tasks are kept: sqlite:FILE, postgres:DSN, or memory: for as long as this process lives. "
     "Several servers may share a file, or a database. A DSN with a password belongs into the variable.",
 )
+@record_options
 def serve(
     target: str,
     loop: str,
@@ -73,6 +82,8 @@ def serve(
     max_tasks: int | None,
     store: str | None,
     store_key_file: str | None,
+    record: str | None,
+    record_bytes: int,
     **endpoint: Any,
 ) -> None:
     """Run a server.
@@ -88,15 +99,18 @@ def serve(
             server = load_server(target)
         prepare(server, ttl_ms=ttl_ms, max_tasks=max_tasks, legacy=legacy)
         chosen = choose_store(store, store_key_file, target=target, server=server)
-        if stdio:
-            run_stdio(server, loop=loop, chosen=chosen)
-        else:
-            run_http(server, Endpoint(**endpoint), loop=loop, chosen=chosen)
+        with recording_into(record, most_bytes=record_bytes) as server.record:
+            if stdio:
+                run_stdio(server, loop=loop, chosen=chosen)
+            else:
+                run_http(server, Endpoint(**endpoint), loop=loop, chosen=chosen)
     except TargetError as error:
         click.echo(error.author_traceback, nl=False, err=True)
         raise click.ClickException(str(error)) from None
     except (ServeError, StoreError) as error:
         raise click.ClickException(str(error)) from None
+    except RecordingError as error:
+        raise click.ClickException(f"--record: {error}.") from None
 
 
 @mcp_tasks.command("proxy")
@@ -173,6 +187,7 @@ def serve(
     help="Remove all that is kept of a project, and serve nobody. While a proxy runs, say deleted = true of "
     "the project in CONFIG.",
 )
+@record_options
 @click.option("--check", is_flag=True, help="Say what each caller would see, and serve nobody.")
 @click.option("--json", "as_json", is_flag=True, help="Say it as one JSON object. Only with --check.")
 @click.pass_context
@@ -192,6 +207,8 @@ def proxy_command(
     ca_file: str | None,
     legacy: str | None,
     forget_project: str | None,
+    record: str | None,
+    record_bytes: int,
     check: bool,
     as_json: bool,
     **endpoint: Any,
@@ -244,9 +261,14 @@ def proxy_command(
             sys.exit(proxies.check_proxy(read, as_json=as_json))
         else:
             again = None if config is None else read
-            proxies.run_proxy(read(), read=again, serve_proxy=serve_proxy, loop=loop, on_stdio=on_stdio)
+            with recording_into(record, most_bytes=record_bytes) as taking:
+                proxies.run_proxy(
+                    read(), read=again, serve_proxy=serve_proxy, loop=loop, on_stdio=on_stdio, record=taking
+                )
     except (ServeError, StoreError) as error:
         raise click.ClickException(str(error)) from None
+    except RecordingError as error:
+        raise click.ClickException(f"--record: {error}.") from None
 
 
 _IN_A_FILE: Final = frozenset({"upstreams", "stdio", "kinds", "callers", "ca_file"})
@@ -293,5 +315,5 @@ def diagram(output_format: str) -> None:
     click.echo(diagrams.render(output_format), nl=False)
 
 
-for command in (*COMMANDS, kit_command):
+for command in (*COMMANDS, kit_command, replay_command):
     mcp_tasks.add_command(command)

@@ -8,11 +8,12 @@ from typing import Any, Final
 
 import click
 
+from mcp_tasks_adapters.cli.recording import RECORD_BYTES
 from mcp_tasks_adapters.cli.serve import LOOPS
 from mcp_tasks_adapters.cli.store import KEYS_VARIABLE
 from mcp_tasks_adapters.origins import host_problem, origin_problem
 
-__all__ = ["POSITIVE", "endpoint_options", "loop_option", "store_options"]
+__all__ = ["POSITIVE", "endpoint_options", "loop_option", "record_options", "store_options"]
 
 Decorator = Callable[[Any], Any]
 
@@ -105,3 +106,23 @@ def store_options(*, variable: str, default: str, kinds: str) -> Decorator:
         return store(keys(command))
 
     return declare
+
+
+def record_options(command: Any) -> Any:
+    """Declare ``--record`` and its bound."""
+    bound = click.option(
+        "--record-bytes",
+        type=POSITIVE,
+        default=RECORD_BYTES,
+        show_default=True,
+        help="The longest recording; a last line says that it is full.",
+    )
+    record = click.option(
+        "--record",
+        type=click.Path(),
+        metavar="FILE",
+        help="Record all that the engine is told and says into a new file, for `mcp-tasks replay`. It holds "
+        "arguments, answers, results and the ids of tasks and sessions: whoever reads it can read and use "
+        "them. Tokens of Authorization headers, and keys, are not in it.",
+    )
+    return record(bound(command))

@@ -35,6 +35,7 @@ from mcp_tasks_adapters.proxy.encryption import HandleKeys
 from mcp_tasks_adapters.proxy.proxy import legacy_policies
 from mcp_tasks_adapters.stores.sealing import RecordKeys
 from mcp_tasks_adapters.storing import StoreError
+from mcp_tasks_adapters.toolkit.server import RecordFunction
 from mcp_tasks_adapters.trust import trusting
 from mcp_tasks_proto.proxy import InputKind, ProxyLimits
 
@@ -241,6 +242,7 @@ def run_proxy(
     serve_proxy: Callable[..., Awaitable[None]],
     loop: str,
     on_stdio: bool = False,
+    record: RecordFunction | None = None,
 ) -> None:
     """Run until SIGTERM or SIGINT, on ``loop``, by its ``serve_proxy``; a configuration that can be ``read``
     anew is, on SIGHUP. ``on_stdio``: ``serve_proxy`` is for one caller on stdin and stdout, whose end is the
@@ -255,6 +257,7 @@ def run_proxy(
     listen = config.listen
     limits = evolve(config.limits, shutdown_grace_ms=min(config.limits.shutdown_grace_ms, GRACE_MS))
     proxy = evolve(config, limits=limits).proxy()
+    proxy.record = record
     if on_stdio:
         if config.callers is not None:
             raise ServeError(

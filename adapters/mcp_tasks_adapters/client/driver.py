@@ -19,7 +19,7 @@ from mcp_tasks_adapters.client.calls import Call, NotificationFunction, Referenc
 from mcp_tasks_adapters.client.loop import ClientLoop, Unasked
 from mcp_tasks_adapters.client.results import OutputSchemas
 from mcp_tasks_adapters.driver import Event
-from mcp_tasks_adapters.feeding import Feeder
+from mcp_tasks_adapters.feeding import Feeder, recorded
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.legacy.messages import (
@@ -60,6 +60,7 @@ from mcp_tasks_proto.requester import (
 from mcp_tasks_proto.vocabulary import PROGRESS_TOKEN
 
 if TYPE_CHECKING:
+    from mcp_tasks_adapters.toolkit.server import RecordFunction
     from mcp_tasks_proto.legacy.requester import DualEraRequester
 
 __all__ = ["ClientDriver", "TraceEntry", "TraceFunction", "Transport"]
@@ -149,6 +150,7 @@ class ClientDriver:
         transport: Transport,
         answer: AnswerFunction | None,
         on_trace: TraceFunction | None,
+        record: RecordFunction | None = None,
         era: Era | None = None,
     ) -> None:
         self.settings = settings
@@ -184,9 +186,8 @@ class ClientDriver:
             KeepReference: self._keep,
             Settle: self._settle,
         }
-        self._feeder: Feeder[DualEraInput] = Feeder(
-            self._engine, loop, actions=actions, not_taken=self._give_up
-        )
+        self._engine, fed = recorded(self._engine, record)
+        self._feeder: Feeder[DualEraInput] = Feeder(fed, loop, actions=actions, not_taken=self._give_up)
 
     # -- for a client --------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from attrs import evolve
 from mcp_tasks_adapters.client.answers import AnswerFunction
 from mcp_tasks_adapters.client.driver import TraceFunction
 from mcp_tasks_adapters.client.http import ConnectionLimits, HeadersFunction
+from mcp_tasks_adapters.toolkit.server import RecordFunction
 from mcp_tasks_proto.legacy.messages import Era
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import RequesterLimits, RequesterSettings
@@ -37,6 +38,8 @@ class Options(TypedDict, total=False):
     how the server answers the first request, and :attr:`Client.era` says which it is."""
     on_trace: TraceFunction | None
     """Is told of every message sent and received, and of what became of each request."""
+    record: RecordFunction | None
+    """Records the engine: unlike ``on_trace``, all that it is told, so that it can be lived through again."""
     name: str
     """Who the client is, to the server: ``clientInfo``."""
     version: str

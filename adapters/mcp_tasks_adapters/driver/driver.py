@@ -11,7 +11,7 @@ from mcp_tasks_adapters.admission import Admission, Arrival
 from mcp_tasks_adapters.driver.calls import Calls
 from mcp_tasks_adapters.driver.interfaces import Channel, Loop, RequestFacts
 from mcp_tasks_adapters.driver.workers import Workers, accept_report, reject_report
-from mcp_tasks_adapters.feeding import Feeder
+from mcp_tasks_adapters.feeding import Feeder, recorded
 from mcp_tasks_adapters.storing import Questions, Store
 from mcp_tasks_adapters.toolkit.server import Server
 from mcp_tasks_adapters.toolkit.tasks import Report
@@ -96,7 +96,7 @@ class Driver:
 
         ``store`` is open, and it and ``loop`` may be used at once.
         """
-        engine = _make_engine(server, store.node)
+        engine, fed = recorded(_make_engine(server, store.node), server.record)
         self._dual_era = isinstance(engine, DualEraServer)
         self._questions = Questions(store, loop, self.feed)
         self._admission: Admission | None = None
@@ -126,7 +126,7 @@ class Driver:
             ListTasks: self._questions.ask,
         }
         self._feeder: Feeder[Input | LegacyInput] = Feeder(
-            engine, loop, actions=actions, not_taken=self._contain
+            fed, loop, actions=actions, not_taken=self._contain
         )
         self._unwatch_store = store.watch(engine.concerns, self.feed)
         self._unwatch_tools = server.watch_tools(lambda: self.feed(ToolsChanged(server.declarations())))

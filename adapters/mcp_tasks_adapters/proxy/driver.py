@@ -20,7 +20,7 @@ from mcp_tasks_adapters.admission import Admission, Arrival, ChangingDoor
 from mcp_tasks_adapters.client.loop import ClientLoop, Unasked
 from mcp_tasks_adapters.dashboard import Dashboard
 from mcp_tasks_adapters.driver import Channel, Event, RequestFacts, session_for
-from mcp_tasks_adapters.feeding import Feeder
+from mcp_tasks_adapters.feeding import Feeder, recorded
 from mcp_tasks_adapters.proxy.callers import checked_caller
 from mcp_tasks_adapters.proxy.proxy import Proxy
 from mcp_tasks_adapters.proxy.storing import ProxyStore, ProxyStoreEffect, ProxyStoreFact, failed
@@ -167,9 +167,8 @@ class ProxyDriver:
         engine = DualEraProxy(
             settings=proxy.settings, codec=proxy.codec, node=store.node, limits=proxy.limits
         )
-        self._feeder: Feeder[DualEraProxyInput] = Feeder(
-            engine, loop, actions=actions, not_taken=self._contain
-        )
+        _, fed = recorded(engine, proxy.record)
+        self._feeder: Feeder[DualEraProxyInput] = Feeder(fed, loop, actions=actions, not_taken=self._contain)
         # Nothing is due yet, but the engine wants to look for what is past its time.
         self.feed(TimePassed())
 
@@ -250,8 +249,8 @@ class ProxyDriver:
     def reconfigure(self, proxy: Proxy) -> None:
         """Go on as another declaration has it; streams and calls that it still allows go on too (PRX.2).
 
-        Its ``limits`` and its codec are without effect: those the proxy began with stay. Whoever waits is
-        authenticated anew, and a stream ends where that fails (PRX.7).
+        Its ``limits``, its codec and its ``record`` are without effect: those the proxy began with stay.
+        Whoever waits is authenticated anew, and a stream ends where that fails (PRX.7).
         """
         self._ways.change(proxy)
         self._door.principal, self._door.limits = proxy.authenticate, proxy.settings.limits

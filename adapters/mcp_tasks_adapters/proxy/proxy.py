@@ -16,6 +16,7 @@ from mcp_tasks_adapters.client.http import ConnectionLimits, HeadersFunction
 from mcp_tasks_adapters.http_exchange import HttpAddress, check_headers
 from mcp_tasks_adapters.proxy.callers import AuthenticateFunction
 from mcp_tasks_adapters.proxy.members import Members
+from mcp_tasks_adapters.toolkit.server import RecordFunction
 from mcp_tasks_proto.history import Retention
 from mcp_tasks_proto.legacy.messages import Era
 from mcp_tasks_proto.limits import Limits
@@ -177,6 +178,8 @@ class Proxy:
         self.members = members
         self.limits = limits or Limits()
         self.codec = codec or StoredHandles()
+        self.record: RecordFunction | None = None
+        """Records the engine. Read when the proxy starts; each engine takes a function of its own."""
         self.settings = ProxySettings(
             name=name,
             version=version,

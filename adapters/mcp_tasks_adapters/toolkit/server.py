@@ -18,7 +18,14 @@ from mcp_tasks_proto.settings import InputVisibility, ServerSettings, ToolDeclar
 if TYPE_CHECKING:
     from mcp_tasks_adapters.driver import RequestFacts
 
-__all__ = ["LEGACY_POLICIES", "EnabledFunction", "PrincipalFunction", "RequestHandler", "Server"]
+__all__ = [
+    "LEGACY_POLICIES",
+    "EnabledFunction",
+    "PrincipalFunction",
+    "RecordFunction",
+    "RequestHandler",
+    "Server",
+]
 
 RequestHandler = Callable[[Request], Awaitable[Any]]
 """``async def handler(request)``: returns a result object, or ``request.input_required(...)``."""
@@ -26,6 +33,10 @@ PrincipalFunction = Callable[["RequestFacts"], "Awaitable[str | None] | str | No
 """Names the caller of one request; ``None``: a caller without a name."""
 EnabledFunction = Callable[["RequestFacts"], "bool | Awaitable[bool]"]
 """Says whether the Tasks extension is on for one request."""
+RecordFunction = Callable[[str], "bool | None"]
+"""Takes what an engine is told and what it says, one line of JSON at a time, without the newline
+(:mod:`mcp_tasks_proto.testing.recordings`); ``False``: it wants no more. It is called on the loop's thread,
+raises nothing, and keeps what it gets to itself: the lines hold arguments, results and ids."""
 
 LEGACY_POLICIES: Final = ("ignore", "serve", "refuse")
 """What ``legacy`` may be."""
@@ -92,6 +103,8 @@ class Server:
             raise ValueError(f"legacy={legacy!r} is none of {', '.join(LEGACY_POLICIES)}")
         self.legacy = legacy
         """Read when the server starts, as the bounds are."""
+        self.record: RecordFunction | None = None
+        """Records the engine. Read when the server starts; each engine takes a function of its own."""
         self._sealer = HmacSealer((secrets.token_bytes(32),) if sealing_keys is None else tuple(sealing_keys))
         self._tools: dict[str, Tool] = {}
         self._handlers: dict[str, RequestHandler] = {}

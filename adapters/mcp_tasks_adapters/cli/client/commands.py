@@ -97,6 +97,12 @@ def _common_options() -> Sequence[click.Option]:
             help="Write every message into a file, as JSON lines; headers are left out.",
         ),
         click.Option(
+            ["--record"],
+            metavar="FILE",
+            help="Record this client's engine into a new file, for `mcp-tasks replay`: it holds arguments, "
+            "answers, results and ids; headers are left out.",
+        ),
+        click.Option(
             ["--era"],
             type=click.Choice(ERAS),
             help="Speak this revision of MCP only: modern is 2026-07-28, legacy 2025-11-25. By default the "

@@ -15,10 +15,12 @@ from attrs import frozen
 from mcp_tasks_adapters.cli.client.arguments import InputError
 from mcp_tasks_adapters.cli.client.harmless import one_line
 from mcp_tasks_adapters.cli.client.loops import Loop
+from mcp_tasks_adapters.cli.recording import RecordingError, recording_into
 from mcp_tasks_adapters.client import AnswerFunction, Client, TraceEntry
 from mcp_tasks_adapters.client.driver import TraceFunction
 from mcp_tasks_adapters.client.options import Options
 from mcp_tasks_adapters.http_exchange import HttpAddress, check_headers
+from mcp_tasks_adapters.toolkit.server import RecordFunction
 from mcp_tasks_adapters.trust import trusting
 from mcp_tasks_proto.legacy.messages import Era
 
@@ -93,11 +95,17 @@ class Place:
         *,
         answer: AnswerFunction | None,
         on_trace: TraceFunction | None,
+        record: RecordFunction | None = None,
         stderr: int | None,
     ) -> AbstractAsyncContextManager[Client]:
         """Return a client of it; ``stderr`` is for a server that is started."""
         options = Options(
-            answer=answer, on_trace=on_trace, era=self.era, name="mcp-tasks", version=_own_version()
+            answer=answer,
+            on_trace=on_trace,
+            record=record,
+            era=self.era,
+            name="mcp-tasks",
+            version=_own_version(),
         )
         if self.is_started_here:
             return loop.connect_stdio(_words(self.endpoint), stderr=stderr, **options)
@@ -154,3 +162,13 @@ def tracing(path: str | None) -> Iterator[TraceFunction | None]:
             stream.flush()
 
         yield write
+
+
+@contextmanager
+def recording(path: str | None) -> Iterator[RecordFunction | None]:
+    """Give what records the engine into a new file. Raises :class:`InputError` where there can be none."""
+    try:
+        with recording_into(path) as record:
+            yield record
+    except RecordingError as error:
+        raise InputError(f"--record: {error}.") from None

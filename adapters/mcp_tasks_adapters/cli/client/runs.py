@@ -20,7 +20,7 @@ from mcp_tasks_adapters.cli.client.log import kept_log
 from mcp_tasks_adapters.cli.client.loops import Loop
 from mcp_tasks_adapters.cli.client.machine import JsonScreen
 from mcp_tasks_adapters.cli.client.people import PeopleScreen
-from mcp_tasks_adapters.cli.client.place import STDIO, Place, read_headers, tracing
+from mcp_tasks_adapters.cli.client.place import STDIO, Place, read_headers, recording, tracing
 from mcp_tasks_adapters.cli.client.prepared import PreparedAnswers
 from mcp_tasks_adapters.cli.client.reference_file import ReferenceFile
 from mcp_tasks_adapters.cli.client.screen import Screen
@@ -56,6 +56,7 @@ class Typed:
     ca_file: str | None
     as_json: bool
     trace: str | None
+    record: str | None
     loop: str
     era: Era | None
     watch: bool = False
@@ -120,9 +121,14 @@ def _carry_out(plan: Plan, typed: Typed) -> ExitCode:
             out=out,
             err=err,
         )
-    with tracing(typed.trace) as on_trace:
+    with tracing(typed.trace) as on_trace, recording(typed.record) as record:
         session = Session(
-            place=plan.place, screen=screen, on_trace=on_trace, save=plan.save, timeout=typed.timeout
+            place=plan.place,
+            screen=screen,
+            on_trace=on_trace,
+            record=record,
+            save=plan.save,
+            timeout=typed.timeout,
         )
         try:
             with kept_log():

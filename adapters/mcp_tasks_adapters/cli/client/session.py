@@ -38,6 +38,7 @@ from mcp_tasks_adapters.client import (
 )
 from mcp_tasks_adapters.client.driver import TraceFunction
 from mcp_tasks_adapters.clock import unix_ms
+from mcp_tasks_adapters.toolkit.server import RecordFunction
 from mcp_tasks_proto.errors import ErrorCode
 from mcp_tasks_proto.input_requests import check_requests, check_response
 from mcp_tasks_proto.vocabulary import LOG_LEVEL
@@ -71,6 +72,7 @@ class Session:
     place: Place
     screen: Screen
     on_trace: TraceFunction | None = None
+    record: RecordFunction | None = None
     save: ReferenceFile | None = None
     """Where the reference of the task is kept."""
     timeout: float | None = None
@@ -334,7 +336,9 @@ class Session:
         """Give a client. Raises :class:`TroubleError` when the server cannot be started."""
         async with AsyncExitStack() as stack:
             stderr = stack.enter_context(self.screen.server_stderr()) if self.place.is_started_here else None
-            connecting = self.place.connect(loop, answer=answer, on_trace=self._traced, stderr=stderr)
+            connecting = self.place.connect(
+                loop, answer=answer, on_trace=self._traced, record=self.record, stderr=stderr
+            )
             try:
                 client = await stack.enter_async_context(connecting)
             except OSError as error:
