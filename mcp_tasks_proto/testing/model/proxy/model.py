@@ -26,7 +26,14 @@ from mcp_tasks_proto.testing.model.proxy.parts import (
     ProxyCaller,
     Said,
 )
-from mcp_tasks_proto.testing.model.proxy.views import Clamps, clamped_ttl, is_view, shown_task, shown_view
+from mcp_tasks_proto.testing.model.proxy.views import (
+    Clamps,
+    clamped_ttl,
+    is_view,
+    renamed,
+    shown_task,
+    shown_view,
+)
 from mcp_tasks_proto.testing.model.tasks import WORKING
 
 __all__ = ["ProxyModel", "complete"]
@@ -222,9 +229,7 @@ class ProxyModel:
         heard = {name: self.known.get((name, caller.authorizations[name])) for name in seen}
         if not seen or None in heard.values() or self.promotes:
             return answer
-        has_tasks = [
-            found is not None and found.tasks and self.upstreams[name] for name, found in heard.items()
-        ]
+        served = [found is not None and found.tasks and self.upstreams[name] for name, found in heard.items()]
         return answer if self.gate_open and any(served) else ErrorAnswer(code=-32601)
 
     # -- how a task stands ---------------------------------------------------------------------------------
@@ -286,7 +291,8 @@ class ProxyModel:
         if said.result is not None:
             return ACKNOWLEDGED
         if answers and said.error is not None and said.error["code"] == -32602:
-            return ErrorAnswer(code=-32602, data=said.error.get("data"))  # the task was there: about them
+            error = renamed(said.error, binding)  # the task was there: it is about the answers
+            return ErrorAnswer(code=-32602, data=error.get("data"), names=error["message"])
         return self.not_told(binding, said, now)
 
     # -- tasks of the proxy's own --------------------------------------------------------------------------
