@@ -64,7 +64,6 @@ TROUBLES: Final[tuple[Callable[[int], Spoken], ...]] = (
 )
 """What can happen to any request, whoever is asked."""
 ODDITIES: Final[tuple[Callable[[int], Spoken], ...]] = (
-    _error(-32602, "of up-1", {"at": "up-1", "not": "up-1x"}),
     _error(-32601),
     _error(-32021, data=NEEDS_TASKS),
     _error(-32022),
@@ -99,7 +98,9 @@ class SomeUpstream:
         true = [_result(one) for one in methods[sent.message["method"]](params, now)]
         if not true:
             true = [_error(-32602, "unknown")]
-        return [*true, *TROUBLES, *(() if self.honest else ODDITIES)]
+        asked = params.get("taskId", "nothing")
+        about_it = _error(-32602, f"of {asked}", {"at": asked, "not": f"{asked}x"})
+        return [*true, *TROUBLES, *(() if self.honest else (about_it, *ODDITIES))]
 
     def _discover(self, _: dict[str, Any], __: int) -> list[dict[str, Any]]:
         capabilities: dict[str, Any] = {"tools": {}}

@@ -480,13 +480,20 @@ class World:
         while self.asked:
             self.serve()
 
-    def settle_all(self) -> None:
-        """Let everybody answer everything, and truly, until nothing but streams is open; callers read all."""
-        while self.asked or self.listening.unread or len(self.in_flight) > len(self.streams_up()):
+    def settle_all(self, *, calls: bool = True) -> None:
+        """Let everybody answer everything, and truly, until nothing but streams is open; callers read all.
+
+        Without ``calls``, those that are up at upstreams go on there.
+        """
+        while True:
             self.settle()
             while self.listening.unread:
                 self.read()
-            for name in [name for name in self.in_flight if name not in self.streams_up()]:
+            left_open = [*self.streams_up(), *([] if calls else self.calls_up())]
+            waiting = [name for name in self.in_flight if name not in left_open]
+            if not waiting and not self.asked:
+                return
+            for name in waiting:
                 if name in self.in_flight:
                     self.answer(name)
 
@@ -521,11 +528,18 @@ class World:
         else:
             self._resume(want, said)
 
-    def move(self, upstream: str, number: int, how: str) -> None:
+    def move(self, upstream: str, task_id: str, how: str) -> None:
         """What is true of one of an upstream's tasks changes."""
-        tasks = self.upstreams[upstream].tasks
-        if tasks:
-            self.upstreams[upstream].move(list(tasks)[number % len(tasks)], how, self.now)
+        if task_id in self.upstreams[upstream].tasks:
+            self.upstreams[upstream].move(task_id, how, self.now)
+
+    def plain_up(self) -> list[int]:
+        """Return the names of all other requests that are up, and of calls."""
+        return [name for name in self.in_flight if name not in self.streams_up()]
+
+    def calls_up(self) -> list[int]:
+        """Return the names of the calls that are under way at upstreams."""
+        return [name for name, sent in self.in_flight.items() if sent.message["method"] == "tools/call"]
 
     def streams_up(self) -> list[int]:
         """Return the names of the listen streams that are open at upstreams."""

@@ -17,15 +17,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mcp_tasks_proto.testing.model.proxy import ProxyCaller
+from tests.model.proxy_requests import PROMOTE_MS
 from tests.model.proxy_upstreams import STATUSES
 from tests.model.proxy_world import CALLERS, TOOLS, UNLIKE, World, response
 
 callers = st.sampled_from(list(CALLERS))
-unlike = st.sampled_from([*["as ever"] * len(UNLIKE), *UNLIKE])
+unlike = st.sampled_from([*["as ever"] * 3 * len(UNLIKE), *UNLIKE])
 numbers = st.integers(0, 9)
+moves = st.sampled_from([None, *STATUSES])
 often = st.sampled_from([True, True, True, False])
-kinds = st.sampled_from([0, 0, 0, 0]) | st.integers(0, 25)
-tools = st.sampled_from([TOOLS[0], TOOLS[0], TOOLS[1], *TOOLS])
+kinds = st.sampled_from([0, 0, 0, 1]) | st.integers(0, 25)
+tools = st.sampled_from([*TOOLS[:2] * 4, *TOOLS])
+thens = st.sampled_from(["all", "all", "store", "later"]) | st.integers(1, 25)
 FORGED: Final = ("", "up-1", "x" * 43)
 """A stranger to any codec, an upstream's own id, and one that could be a handle."""
 
@@ -35,68 +38,93 @@ class ProxyMachine(RuleBasedStateMachine):
 
     world: World
 
-    @initialize(promotes=st.booleans(), left_tasks=often, ready=often)
-    def begin(self, promotes: bool, left_tasks: bool, ready: bool) -> None:
-        """There is a proxy; mostly there is a task, too, that its caller knows of."""
-        self.world = World(promotes=promotes, left_tasks=left_tasks)
-        if ready:
-            self.world.call(CALLERS["ada"], TOOLS[0])
-            self.world.settle_all()
+    @initialize(left_tasks=often, ready=st.sampled_from(["both", "both", "left", "promoted", "promoted", ""]))
+    def begin(self, left_tasks: bool, ready: str) -> None:
+        """There is a proxy; mostly there are tasks, too, that a caller knows of."""
+        promotes = ready == "promoted"
+        self.world = World(promotes=promotes, left_tasks=left_tasks and not promotes)
+        for name in {"both": TOOLS[:2], "left": TOOLS[:1], "promoted": TOOLS[:2]}.get(ready, ()):
+            self.world.call(CALLERS["ada"], name)
+            self.world.settle_all(calls=not promotes)
+        if promotes:
+            self.world.wait(PROMOTE_MS)
+            self.world.settle()
 
     def caller(self, name: str, how: str) -> ProxyCaller:
         return UNLIKE[how](CALLERS[name])
 
     def handle(self, number: int) -> str:
-        known = [*self.world.handles, *FORGED[:1]] if number < 8 else FORGED
-        return known[number % len(known)]
+        known = self.world.handles if number < 9 and self.world.handles else FORGED
+        return known[-1 - number % len(known)]
 
-    def then(self, at_once: bool) -> None:
-        """Let the store answer now, or leave that to other rules."""
-        if at_once:
-            self.world.settle()
+    def then(self, who: str | int) -> None:
+        """Let everybody answer now, and truly, or the store alone; or leave all of it to other rules.
+
+        A number: the newest request that is up is answered so, and all others truly.
+        """
+        if who == "later":
+            return
+        self.world.settle()
+        if isinstance(who, int) and (up := self.world.plain_up()):
+            self.world.answer(up[-1], who)
+        if who != "store":
+            self.world.settle_all(calls=who == "all")
 
     # -- callers -------------------------------------------------------------------------------------------
 
-    @rule(name=callers, how=unlike, tool=tools, at_once=often)
-    def call(self, name: str, how: str, tool: str, at_once: bool) -> None:
+    @rule(name=callers, how=unlike, tool=tools, then=thens)
+    def call(self, name: str, how: str, tool: str, then: str | int) -> None:
         self.world.call(self.caller(name, how), tool)
-        self.then(at_once)
+        self.then(then)
 
-    @rule(name=callers, how=unlike, number=numbers, owns=often, at_once=often)
-    def get(self, name: str, how: str, number: int, owns: bool, at_once: bool) -> None:
+    @rule(name=callers, how=unlike, number=numbers, owns=often, moved=moves, then=thens)
+    def get(self, name: str, how: str, number: int, owns: bool, moved: str | None, then: str | int) -> None:
+        """How a task stands, which may be otherwise since a moment ago."""
         handle = self.handle(number)
+        self.move(handle, moved)
         self.world.get(self.asking(name, how, handle, owns), handle)
-        self.then(at_once)
+        self.then(then)
 
     @rule(
         name=callers,
         how=unlike,
         number=numbers,
         owns=often,
+        asks=often,
         keys=st.lists(st.sampled_from(["a", "b", "c"]), max_size=2, unique=True),
         fits=often,
-        at_once=often,
+        then=thens,
     )
     def update(
-        self, name: str, how: str, number: int, owns: bool, keys: list[str], fits: bool, at_once: bool
+        self,
+        name: str,
+        how: str,
+        number: int,
+        owns: bool,
+        asks: bool,
+        keys: list[str],
+        fits: bool,
+        then: str | int,
     ) -> None:
+        """Answers to what a task asks, or to what it does not."""
         handle = self.handle(number)
+        self.move(handle, "input_required" if asks else None)
         responses = {key: response(fits) for key in keys}
         self.world.update(self.asking(name, how, handle, owns), handle, responses)
-        self.then(at_once)
+        self.then(then)
 
-    @rule(name=callers, how=unlike, number=numbers, owns=often, at_once=often)
-    def cancel(self, name: str, how: str, number: int, owns: bool, at_once: bool) -> None:
+    @rule(name=callers, how=unlike, number=numbers, owns=often, then=thens)
+    def cancel(self, name: str, how: str, number: int, owns: bool, then: str | int) -> None:
         handle = self.handle(number)
         self.world.cancel(self.asking(name, how, handle, owns), handle)
-        self.then(at_once)
+        self.then(then)
 
     @precondition(lambda self: len(self.world.listening.streams) < 3)
-    @rule(name=callers, how=unlike, owns=often, at_once=often)
-    def listen(self, name: str, how: str, owns: bool, at_once: bool) -> None:
+    @rule(name=callers, how=unlike, owns=often, then=thens)
+    def listen(self, name: str, how: str, owns: bool, then: str | int) -> None:
         handles = [*self.world.handles, *FORGED]
         self.world.listen(self.asking(name, how, handles[0], owns), handles)
-        self.then(at_once)
+        self.then(then)
 
     def asking(self, name: str, how: str, handle: str, owns: bool) -> ProxyCaller:
         """Return the owner of a task, as ever or not; or somebody."""
@@ -106,12 +134,6 @@ class ProxyMachine(RuleBasedStateMachine):
             return caller
         return self.caller(str(binding.owner), how) if binding.owner else evolve(caller, principal=None)
 
-    @precondition(lambda self: self.world.waiting())
-    @rule(number=numbers)
-    def leave(self, number: int) -> None:
-        waiting = self.world.waiting()
-        self.world.leave(waiting[number % len(waiting)])
-
     @precondition(lambda self: self.world.listening.unread)
     @rule()
     def read(self) -> None:
@@ -120,34 +142,44 @@ class ProxyMachine(RuleBasedStateMachine):
     # -- upstreams -----------------------------------------------------------------------------------------
 
     @precondition(lambda self: self.world.in_flight)
-    @rule(number=numbers, kind=kinds, at_once=often)
-    def answer(self, number: int, kind: int, at_once: bool) -> None:
+    @rule(number=numbers, kind=kinds, then=thens)
+    def answer(self, number: int, kind: int, then: str | int) -> None:
         """In any order, and anything; what is never answered is lost."""
         names = list(self.world.in_flight)
         self.world.answer(names[number % len(names)], kind)
-        self.then(at_once)
+        self.then(then)
 
-    @rule()
-    def answer_truly(self) -> None:
-        """All that is in flight is answered with the truth."""
-        self.world.settle_all()
-
-    @precondition(lambda self: self.world.answered)
-    @rule(number=numbers)
-    def repeat(self, number: int) -> None:
-        self.world.repeat(self.world.answered[number % len(self.world.answered)])
+    @rule(calls=often)
+    def answer_truly(self, calls: bool) -> None:
+        """All that is in flight is answered with the truth, be it with or without calls."""
+        self.world.settle_all(calls=calls)
 
     @precondition(lambda self: self.world.streams_up())
-    @rule(number=numbers, kind=kinds, at_once=often)
-    def push(self, number: int, kind: int, at_once: bool) -> None:
+    @rule(number=numbers, kind=kinds, then=thens)
+    def push(self, number: int, kind: int, then: str | int) -> None:
         streams = self.world.streams_up()
         self.world.push(streams[number % len(streams)], kind)
-        self.then(at_once)
+        self.then(then)
 
-    @rule(upstream=st.sampled_from(["left", "right"]), number=numbers, how=st.sampled_from(STATUSES))
-    def move(self, upstream: str, number: int, how: str) -> None:
+    @rule(number=numbers, moved=moves, then=thens)
+    def news(self, number: int, moved: str | None, then: str | int) -> None:
+        """A task changes, and whoever listens may hear of it in time."""
+        self.move(self.handle(number), moved)
+        self.world.wait(2_000)
+        self.then(then)
+
+    def move(self, handle: str, how: str | None) -> None:
         """What is true of a task changes."""
-        self.world.move(upstream, number, how)
+        binding = self.world.model.bindings.get(handle)
+        if binding is not None and how is not None:
+            self.world.move(binding.upstream, str(binding.task_id), how)
+
+    @precondition(lambda self: self.world.calls_up())
+    @rule(number=numbers, kind=kinds, then=thens)
+    def answer_call(self, number: int, kind: int, then: str | int) -> None:
+        calls = self.world.calls_up()
+        self.world.answer(calls[number % len(calls)], kind)
+        self.then(then)
 
     # -- the host and its store -----------------------------------------------------------------------------
 
@@ -156,33 +188,33 @@ class ProxyMachine(RuleBasedStateMachine):
     def serve(self, at: int, fails: bool) -> None:
         self.world.serve(at % len(self.world.asked), fails=fails)
 
-    @precondition(lambda self: self.world.nodes < 4)
-    @rule(at=st.none() | numbers, told=often)
-    def crash(self, at: int | None, told: bool) -> None:
-        """Then, at once or later, the next process hears of what is lost."""
-        asked = len(self.world.asked)
-        self.world.crash(landed=at % asked if at is not None and asked else None)
-        if told:
-            for handle in list(self.world.store.bindings):
-                self.world.lose(handle)
+    @rule(number=numbers, what=st.sampled_from(["leave", "repeat", "lose", "crash", "crash", "crash soon"]))
+    def disturb(self, number: int, what: str) -> None:
+        """A caller goes away, an upstream repeats itself, or the process ends.
 
-    @precondition(lambda self: self.world.nodes < 4)
-    @rule(after=st.integers(0, 3))
-    def crash_soon(self, after: int) -> None:
-        """The process ends between two effects of what comes next."""
-        self.world.dies_after = after
-
-    @rule(number=numbers, at_once=often)
-    def lose(self, number: int, at_once: bool) -> None:
-        self.world.lose(self.handle(number))
-        self.then(at_once)
+        It ends between the next effects, or now, having written something perhaps that it never hears of;
+        then the next one is told of what is lost.
+        """
+        world = self.world
+        if what == "leave" and (waiting := world.waiting()):
+            world.leave(waiting[number % len(waiting)])
+        elif what == "repeat" and world.answered:
+            world.repeat(world.answered[number % len(world.answered)])
+        elif what == "lose":
+            world.lose(self.handle(number))
+        elif what == "crash" and world.nodes < 4:
+            world.crash(landed=number if number < len(world.asked) else None)
+            for handle in list(world.store.bindings):
+                world.lose(handle)
+        elif what == "crash soon" and world.nodes < 4:
+            world.dies_after = number % 4
 
     # -- time ------------------------------------------------------------------------------------------------
 
-    @rule(milliseconds=st.sampled_from([1, 400, 3_000, 6_000, 45_000, 130_000]), at_once=often)
-    def wait(self, milliseconds: int, at_once: bool) -> None:
+    @rule(milliseconds=st.sampled_from([1, 400, 3_000, 6_000, 45_000, 130_000]), then=thens)
+    def wait(self, milliseconds: int, then: str | int) -> None:
         self.world.wait(milliseconds)
-        self.then(at_once)
+        self.then(then)
 
     # -- always ----------------------------------------------------------------------------------------------
 
@@ -196,5 +228,5 @@ class ProxyMachine(RuleBasedStateMachine):
             self.world.check_calm()
 
 
-ProxyMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+ProxyMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
 TestProxyMachine = ProxyMachine.TestCase
