@@ -94,7 +94,7 @@ from tests.model.proxy_requests import (
 )
 from tests.model.proxy_upstreams import TOOL, SomeUpstream
 
-__all__ = ["CALLERS", "KEEP_MS", "TOOLS", "UNLIKE", "World", "response"]
+__all__ = ["CALLERS", "KEEP_MS", "PAYLOAD_MS", "TOOLS", "UNLIKE", "World", "response"]
 
 START: Final = 1_700_000_000_000
 KEEP_MS: Final = 120_000
@@ -129,6 +129,7 @@ UNLIKE: Final[Mapping[str, Callable[[ProxyCaller], ProxyCaller]]] = {
     "in another project": lambda caller: evolve(caller, project="r"),
     "authorized otherwise": lambda caller: evolve(caller, authorizations={"left": "b", "right": "b"}),
     "without the left": lambda caller: evolve(caller, authorizations={"right": "a"}),
+    "without the right": lambda caller: evolve(caller, authorizations={"left": "a"}),
     "without forms": lambda caller: evolve(caller, capabilities={}),
 }
 """What may be different about one request."""
@@ -162,6 +163,7 @@ class World:
 
     promotes: bool = False
     left_tasks: bool = True
+    right_tasks: bool = True
     now: int = START
     store: ProxyStore = field(factory=ProxyStore)
     model: ProxyModel = field(init=False)
@@ -208,7 +210,7 @@ class World:
         )
         self.upstreams = {
             "left": SomeUpstream(name="left", honest=True, serves_tasks=self.left_tasks),
-            "right": SomeUpstream(name="right", honest=False),
+            "right": SomeUpstream(name="right", honest=False, serves_tasks=self.right_tasks),
         }
         self.begin_process()
 
