@@ -805,7 +805,8 @@ class World:
                 known = self.model.find(handle, stream.caller, self.now)
                 if true is None or binding.upstream != "left" or known is not binding:
                     continue
-                assert stream.told[handle]["status"] == true["status"], "SUB.2: the latest view"
+                told = stream.told.get(handle, {})
+                assert told.get("status") == true["status"], "SUB.2: the latest view"
 
     def check_ledger(self) -> None:
         """HIS.1: the ledger says of each task what the model says."""
