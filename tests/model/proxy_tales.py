@@ -212,7 +212,7 @@ def contradicted_while_asked(world: World) -> None:
     world.get(ADA, handle)
     world.settle()
     world.call(ADA, RIGHT)
-    world.answer(up(world, "tasks/get")[0], 18)  # -32601
+    world.answer(up(world, "tasks/get")[0], NO_SUCH_METHOD)
     world.call(ADA, RIGHT)
     assert len(up(world, "server/discover")) == 2
     world.settle_all()
@@ -301,7 +301,7 @@ def two_ends(world: World) -> None:
         world.answer(up(world, "tasks/get")[0], kind)
     world.serve(1)
     world.serve()
-    world.answer(up(world, "tasks/get")[0], 17)  # -32602: it knows no such task
+    world.answer(up(world, "tasks/get")[0], NO_SUCH_TASK)
     world.settle()
     world.get(ADA, handle)
     world.settle()
@@ -320,9 +320,8 @@ def store_fails_at_the_end(world: World) -> None:
     handle = made(world, RIGHT)
     world.get(ADA, handle)
     world.settle()
-    world.answer(up(world, "tasks/get")[0], 16)
-    if world.asked:
-        world.serve(fails=True)
+    world.answer(up(world, "tasks/get")[0], NO_SUCH_TASK)
+    world.serve(fails=True)
     world.settle_all()
 
 
