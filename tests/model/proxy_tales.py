@@ -22,9 +22,8 @@ LEFT, RIGHT, UNKNOWN, PLAIN = TOOLS
 TROUBLES_FROM: Final = {"tools/call": 3, "tasks/get": 1, "tasks/update": 1, "tasks/cancel": 1}
 """Where what can happen to anybody begins in what the honest upstream may answer."""
 LOST, UNSENT, BAD_GATEWAY, BAD_REQUEST, GARBAGE, DOWN = range(6)
-COMPLETED, FAILED, CANCELLED, WORKING, OTHER_ID, NO_RESULT, ODD_RESULT, ASKS_ODDLY, ASKS_NOTHING = range(
-    1, 10
-)
+COMPLETED, FAILED, CANCELLED, WORKING = range(1, 5)
+NO_SUCH_TASK, NO_SUCH_METHOD = 16, 17
 """What the other upstream may say of any task."""
 
 
