@@ -192,10 +192,7 @@ class WholeMachine(RuleBasedStateMachine):
             assert record is not None
             if record.status is Status.COMPLETED:
                 assert whole.answered.get(task_id, set()) <= whole.plan.keys()
-        for task_id, record in whole.network.store.records.items():
-            for node in whole.network.nodes:
-                ended = record.status.terminal
-                assert not (ended and whole.network._nodes[node].engine.concerns(task_id)), "two workers"
+        self.check_servers()
         self.check_proxy()
         whole.network.run(TTL_MS + CALM_MS)
         left = [record for record in whole.network.store.records.values() if not record.status.terminal]
@@ -203,6 +200,16 @@ class WholeMachine(RuleBasedStateMachine):
         for person in whole.people.values():
             assert not person.host.in_flight
             assert not person.host.on_show
+
+    def check_servers(self) -> None:
+        """No server is at a task that has ended, and every worker has learned of it."""
+        network = self.whole.network
+        for task_id, record in network.store.records.items():
+            for node in network.nodes:
+                if record.status.terminal:
+                    assert not network._nodes[node].engine.concerns(task_id)
+                    run = self.whole.mill.runs.get((node, task_id))
+                    assert run is None or run.over, "CAN.6: a worker that nobody told to stop"
 
     def check_proxy(self) -> None:
         """The proxy holds nothing that is over, and its ledger says what its callers were told."""
