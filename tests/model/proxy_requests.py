@@ -33,10 +33,13 @@ from mcp_tasks_proto.wire.base64url import to_text
 
 __all__ = [
     "ATTEMPTS",
+    "COLLAPSE_MS",
     "DUE",
     "PROMOTE_MS",
+    "STATE_MS",
     "Binds",
     "Draws",
+    "Given",
     "Keeps",
     "Knows",
     "Loads",
@@ -52,7 +55,9 @@ ANSWER_MS: Final = 5_000
 CALL_MS: Final = 20_000
 PROMOTE_MS: Final = 3_000
 FIRST_PAUSE_MS: Final = 250
-ALWAYS_MS: Final = 10**12
+COLLAPSE_MS: Final = 4_000
+STATE_MS: Final = 200_000
+STALE: Final = ErrorAnswer(code=-32602, names="requestState")
 DUE: Final = "due"
 """What a story is resumed with when its time has come."""
 SAVED, LOADED, FAILED = "saved", "loaded", "failed"
@@ -140,6 +145,19 @@ Run = Generator[Want, Any, PeerAnswer | None]
 
 
 @define(eq=False, kw_only=True)
+class Given:
+    """What stands behind a ``requestState`` that somebody was given (INP.4)."""
+
+    principal: str | None
+    tool: str
+    asked: Mapping[str, Mapping[str, Any]]
+    upstream_state: str | None = None
+    handle: str | None = None
+    """The hidden task of a collapsed call (PRX.17)."""
+    until_ms: int
+
+
+@define(eq=False, kw_only=True)
 class Story:
     """One request of a caller's, or something that goes on in the background."""
 
@@ -151,6 +169,10 @@ class Story:
     awaited: Want | None = None
     leaves: Sends | None = None
     """What is stopped, with the story, when its caller leaves."""
+    abandons: ModelBinding | None = None
+    """Whose task is given up then: nobody can come back to it."""
+    given: Given | None = None
+    """What stands behind the state in its reply."""
     due_at_ms: int | None = None
     """When something happens that does not wait for what is awaited."""
 
@@ -237,11 +259,25 @@ class Requests:
 
     # -- calls -----------------------------------------------------------------------------------------------
 
-    def call(self, story: Story, name: str, caller: ProxyCaller) -> Run:
-        """``tools/call``, from the decision to the reply."""
+    def call(
+        self,
+        story: Story,
+        name: str,
+        caller: ProxyCaller,
+        responses: Mapping[str, Any] | None = None,
+        given: Given | str | None = None,
+    ) -> Run:
+        """``tools/call``, from the decision to the reply; ``given``: behind the state that it brings back."""
         place = self.model.place_of(name, caller)
         if isinstance(place, ErrorAnswer):
             return place
+        answers: dict[str, Any] | ErrorAnswer = dict(responses or {})
+        if given is not None:
+            answers = self._opened(given, name, caller, responses or {})
+        if isinstance(answers, ErrorAnswer):
+            return answers
+        if isinstance(given, Given) and given.handle is not None:
+            return (yield from self._next_round(story, name, caller, given.handle, answers))
         found = yield Knows(target=(place[0], caller.authorizations[place[0]]))
         if not story.open:
             return None
@@ -252,7 +288,12 @@ class Requests:
             return path
         if path.row == "promote":
             story.due_at_ms = self.stage.now + PROMOTE_MS
-        call = self._sent(story, path)
+        brought: dict[str, Any] = {}
+        if answers and path.kinds:
+            brought["inputResponses"] = answers
+        if isinstance(given, Given) and given.upstream_state is not None:
+            brought["requestState"] = given.upstream_state
+        call = self._sent(story, path, brought)
         said = yield call
         sent = 1
         while True:
@@ -264,20 +305,22 @@ class Requests:
                 if call.early is not None:
                     break
                 continue
-            if said.problem != "unavailable" or said.sent or sent == ATTEMPTS:
+            if path.row == "collapse" and not path.declares and needs_a_task(said):
+                path = evolve(path, declares=True)  # it was not carried out (PRX.17)
+            elif said.problem != "unavailable" or said.sent or call.timed_out or sent >= ATTEMPTS:
                 break
             sent += 1
-            call = self._sent(story, path)
+            call = self._sent(story, path, brought)
             said = yield call
         story.leaves = story.due_at_ms = None
         return (yield from self._settled(story, name, path, caller, said))
 
-    def _sent(self, story: Story, path: Path) -> Sends:
+    def _sent(self, story: Story, path: Path, brought: Mapping[str, Any]) -> Sends:
         story.leaves = Sends(
             upstream=path.upstream,
             authorization=path.authorization,
             method="tools/call",
-            params={"name": path.tool, "arguments": {}},
+            params={"name": path.tool, "arguments": {}, **brought},
             declares=path.declares,
             kinds=frozenset(path.kinds),
             on_task_path=path.declares,
@@ -296,7 +339,8 @@ class Requests:
                 asked = result["inputRequests"].values()
                 if any(kind_of(request) not in path.kinds for request in asked):
                     return in_the_way("upstream_undeclared_input")
-                return ResultAnswer({**result, "requestState": SOME_TEXT})
+                state = result.get("requestState")
+                return self._round(story, name, caller, result["inputRequests"], state=state)
             case "task" if path.declares:
                 return (yield from self._adopted(story, name, path, caller, result))
             case "task":
@@ -319,6 +363,8 @@ class Requests:
             result["taskId"],
             lambda handle, now: self.model.made(handle, name, path, caller, result, now),
         )
+        if bound.early == SAVED and story.open and path.row == "collapse":
+            return (yield from self._watched(story, name, caller, bound.handle, first=True))
         if bound.early == SAVED and story.open:
             return bound.answer
         if bound.early == SAVED:
@@ -367,6 +413,97 @@ class Requests:
                 break
             yield Waits(due_at_ms=self.stage.now + (FIRST_PAUSE_MS << (failures - 1)))
         return None
+
+    # -- rounds of input -------------------------------------------------------------------------------------
+
+    def _round(
+        self,
+        story: Story,
+        name: str,
+        caller: ProxyCaller,
+        asked: Mapping[str, Mapping[str, Any]],
+        *,
+        state: str | None = None,
+        handle: str | None = None,
+    ) -> PeerAnswer:
+        """End a request with a round of input, and a state that only this caller can bring back (INP.4)."""
+        story.given = Given(
+            principal=caller.principal,
+            tool=name,
+            asked=asked,
+            upstream_state=state,
+            handle=handle,
+            until_ms=self.stage.now + STATE_MS,
+        )
+        told: dict[str, Any] = {"resultType": "input_required", "requestState": SOME_TEXT}
+        return ResultAnswer({**told, "inputRequests": asked} if asked else told)
+
+    def _opened(
+        self, given: Given | str, name: str, caller: ProxyCaller, responses: Mapping[str, Any]
+    ) -> dict[str, Any] | ErrorAnswer:
+        """Read what is brought back: forged, foreign, transplanted and too old are one."""
+        if isinstance(given, str) or self.stage.now >= given.until_ms:
+            return STALE
+        if (given.principal, given.tool) != (caller.principal, name):
+            return STALE
+        return self.model.answers(given.asked, responses, caller)
+
+    def _next_round(
+        self, story: Story, name: str, caller: ProxyCaller, handle: str, answers: Mapping[str, Any]
+    ) -> Run:
+        """A collapsed call goes on, perhaps with answers (PRX.17)."""
+        outcome = yield Loads(handle=handle)
+        if outcome == FAILED:
+            return in_the_way("store_unavailable")
+        binding = self.model.find(handle, caller, self.stage.now, purpose="round")
+        if isinstance(binding, ErrorAnswer):
+            return STALE
+        end = self.model.end_of(handle, self.stage.now)
+        if end is not None:
+            return self._collapsed(end)
+        if answers and story.open:
+            told = yield from self._answered(binding, answers, caller)
+            if told != ACKNOWLEDGED:
+                return told
+        if not story.open:
+            return None
+        return (yield from self._watched(story, name, caller, handle, first=False))
+
+    def _watched(self, story: Story, name: str, caller: ProxyCaller, handle: str, *, first: bool) -> Run:
+        """Ask how a hidden task stands until there is something to say, or it has taken a while."""
+        binding = self.model.bindings[handle]
+        until_ms = self.stage.now + COLLAPSE_MS
+        story.abandons = binding if first else None
+        while True:
+            view = yield from self._fetched(binding, polled=False)
+            if not story.open:
+                return None
+            pause_ms = self.model.poll_floor_ms
+            if not isinstance(view, ErrorAnswer):
+                if view["status"] in ENDED:
+                    return self._collapsed(view)
+                if view["status"] != WORKING:
+                    return self._round(story, name, caller, view["inputRequests"], handle=handle)
+                pause_ms = view["pollIntervalMs"]
+            elif view != in_the_way("upstream_unavailable"):
+                return view
+            if self.stage.now >= until_ms:
+                return self._round(story, name, caller, {}, handle=handle)
+            yield Waits(due_at_ms=min(until_ms, self.stage.now + pause_ms))
+
+    def abandoned(self, binding: ModelBinding) -> None:
+        """Nobody can come back to a hidden task."""
+        self.stage.drop(binding.handle)
+        self._orphaned(binding.upstream, binding.authorization, binding.task_id)
+
+    def _collapsed(self, view: Mapping[str, Any]) -> PeerAnswer:
+        """The call ends as its task has."""
+        if view["status"] == "completed":
+            return ResultAnswer(view["result"])
+        if view["status"] == "cancelled":
+            return in_the_way("task_cancelled")
+        error = view["error"]
+        return ErrorAnswer(code=error["code"], data=error.get("data"), names=error["message"])
 
     # -- promotion -------------------------------------------------------------------------------------------
 
@@ -502,10 +639,14 @@ class Requests:
             return binding
         if self.model.end_of(handle, self.stage.now) or binding.task_id is None or not responses:
             return ACKNOWLEDGED
+        return (yield from self._answered(binding, responses, caller))
+
+    def _answered(self, binding: ModelBinding, responses: Mapping[str, Any], caller: ProxyCaller) -> Run:
+        """Carry answers up to what is outstanding."""
         view = yield from self._fetched(binding, polled=False)
         if isinstance(view, ErrorAnswer):
             return view
-        answers = self.model.answers(binding, view.get("inputRequests", {}), responses, caller)
+        answers = self.model.answers(view.get("inputRequests", {}), responses, caller)
         if isinstance(answers, ErrorAnswer) or not answers:
             return answers if isinstance(answers, ErrorAnswer) else ACKNOWLEDGED
         said = yield from self.again(self._asked(binding, "tasks/update", inputResponses=answers))
@@ -539,3 +680,9 @@ class Requests:
         if call is not None:
             self.stage.begin(f"end of {handle}", self._kept_at_last(handle, view, failures=1))
         return in_the_way("store_unavailable")
+
+
+def needs_a_task(said: Said) -> bool:
+    """Whether this is the -32021 of a tool that cannot do without a task (NEG.5)."""
+    data = None if said.error is None else said.error.get("data")
+    return data == {"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}

@@ -11,7 +11,7 @@ from typing import Any, Final
 from attrs import evolve
 
 from mcp_tasks_proto.testing.model.proxy import ProxyCaller
-from tests.model.proxy_requests import ANSWER_MS, CALL_MS, PROMOTE_MS
+from tests.model.proxy_requests import ANSWER_MS, CALL_MS, PROMOTE_MS, STATE_MS
 from tests.model.proxy_world import CALLERS, KEEP_MS, PAYLOAD_MS, TOOLS, UNLIKE, World, response
 
 __all__ = ["TALES", "Tale", "tell"]
@@ -567,6 +567,113 @@ def killed(world: World) -> None:
         world.settle_all()
 
 
+# -- rounds of input -----------------------------------------------------------------------------------------
+
+ASKS: Final = 2
+"""The honest upstream's answer to a call that asks before there is a task."""
+UNDECLARED: Final = UNLIKE["undeclared"](ADA)
+
+
+def given(world: World) -> str:
+    """Return the state that somebody was given last."""
+    return list(world.given)[-1]
+
+
+def rounds(world: World) -> None:
+    """INP.4, PRX.10: a call asks before there is a task; who brings back what goes on, and nobody else."""
+    begun(world)
+    world.answer(up(world, "tools/call")[0], ASKS)
+    state, right = given(world), {"a": response(True)}
+    for caller, name, responses, brought in (
+        (ADA, LEFT, right, f"{state}x"),
+        (CALLERS["eve"], LEFT, right, state),
+        (ADA, RIGHT, right, state),
+        (ADA, LEFT, {"a": response(False)}, state),
+        (UNLIKE["without forms"](ADA), LEFT, right, state),
+        (ADA, LEFT, {"b": {}}, state),
+        (ADA, LEFT, {**right, "b": {}}, state),
+        (ADA, LEFT, right, None),
+        (UNLIKE["without forms"](ADA), LEFT, right, None),
+    ):
+        world.call(caller, name, responses, brought)
+        world.settle_all()
+    world.wait(STATE_MS)
+    world.call(ADA, LEFT, right, state)
+    world.settle_all()
+
+
+def collapsed_up(world: World, caller: ProxyCaller = UNDECLARED) -> str:
+    """Somebody who declares no tasks has one all the same, hidden; return its handle."""
+    world.call(caller, LEFT)
+    world.settle_all(calls=False)
+    for _ in range(2):  # it is refused, and declared
+        world.answer(up(world, "tools/call")[0])
+    world.settle()
+    return list(world.model.bindings)[-1]
+
+
+def collapsed(world: World) -> None:
+    """PRX.17: the task asks, is answered, and ends; whatever its end is, it is that of the call."""
+    for how in ("completed", "failed", "cancelled"):
+        handle = collapsed_up(world)
+        moved(world, handle, "input_required")
+        world.settle_all()
+        for responses in ({"a": response(False)}, {"a": response(True)}, None):
+            world.call(UNDECLARED, LEFT, responses, given(world))
+            world.settle_all()
+        for act in (world.get, world.cancel):
+            act(ADA, handle)  # it has no handle to anybody
+            world.settle()
+        moved(world, handle, how)
+        for _ in range(2):
+            world.call(UNDECLARED, LEFT, {"a": response(True)}, given(world))
+            world.settle_all()
+
+
+def collapsed_for_long(world: World) -> None:
+    """A round ends when it has taken a while, be it with troubles on the way; its caller comes again."""
+    handle = collapsed_up(world)
+    for _ in range(3):
+        befalls(world, "tasks/get", LOST)
+    while not world.given:
+        world.wait(500)
+        world.settle_all()
+    world.call(UNDECLARED, LEFT, None, given(world))
+    world.serve(fails=True)
+    world.call(UNDECLARED, LEFT, None, given(world))
+    world.settle()
+    befalls(world, "tasks/get", BAD_REQUEST)
+    moved(world, handle, "completed")
+    world.call(UNLIKE["without the tool"](UNDECLARED), LEFT, None, given(world))
+    world.call(UNLIKE["in another project"](UNDECLARED), LEFT, None, given(world))
+    world.settle_all()
+
+
+def collapsed_and_left(world: World) -> None:
+    """CAN.7: who leaves a first round cannot come back to its task, which is given up; later ones can be."""
+    for milliseconds in (0, 600):
+        collapsed_up(world)
+        if milliseconds:
+            world.answer(up(world, "tasks/get")[0])
+            world.settle()
+        world.leave(world.waiting()[0])
+        world.settle_all()
+    handle = collapsed_up(world)
+    moved(world, handle, "input_required")
+    world.settle_all()
+    for served in range(4):
+        leaving = world.call(UNDECLARED, LEFT, {"a": response(True)}, given(world))
+        for _ in range(min(served, 1)):
+            world.serve()
+        if served > 1:
+            world.answer(up(world, "tasks/get")[0])
+        if served > 2:
+            world.settle()
+            world.answer(up(world, "tasks/update")[0])
+        world.leave(leaving)
+        world.settle_all()
+
+
 def nothing_to_have(world: World) -> None:
     """NEG.7: where a caller is advertised no tasks, by what was last heard, its guesses find no method."""
     caller = UNLIKE["without the right"](ADA)
@@ -613,6 +720,14 @@ PROMOTING: Final[tuple[Tale, ...]] = (
     promoted_end_not_kept,
     unlike_as_ever,
 )
+COLLAPSING: Final[tuple[Tale, ...]] = (
+    rounds,
+    collapsed,
+    collapsed_for_long,
+    collapsed_and_left,
+    answers_of_all_kinds,
+    unlike_as_ever,
+)
 WITHOUT_TASKS: Final[tuple[Tale, ...]] = (unlike_as_ever, nothing_to_have)
 
 
@@ -623,6 +738,7 @@ def _named(tales: tuple[Tale, ...], world: str, **facts: bool) -> dict[str, tupl
 TALES: Final[Mapping[str, tuple[Tale, dict[str, bool]]]] = {
     **_named(WITH_TASKS, "with tasks"),
     **_named(PROMOTING, "promoting", promotes=True, left_tasks=False, right_tasks=False),
+    **_named(COLLAPSING, "collapsing", collapses=True),
     **_named(WITHOUT_TASKS, "without tasks", left_tasks=False),
 }
 """By name, and what its world is like."""

@@ -80,6 +80,8 @@ class SomeUpstream:
     name: str
     honest: bool
     serves_tasks: bool = True
+    insists: bool = False
+    """Whether its tool cannot do without a task (NEG.5)."""
     tasks: dict[str, dict[str, Any]] = field(factory=dict)
     """The truth about its tasks, by its own ids."""
 
@@ -96,6 +98,9 @@ class SomeUpstream:
             "subscriptions/listen": lambda params, now: [{}],
         }
         true = [_result(one) for one in methods[sent.message["method"]](params, now)]
+        calls = sent.message["method"] == "tools/call"
+        if calls and self.insists and not declares(params):
+            true = [_error(-32021, data=NEEDS_TASKS)]
         if not true:
             true = [_error(-32602, "unknown")]
         asked = params.get("taskId", "nothing")
@@ -115,10 +120,10 @@ class SomeUpstream:
         return [listed] if self.honest else [listed, {"tools": [], "ttlMs": 10}]
 
     def _call(self, params: dict[str, Any], now: int) -> list[dict[str, Any]]:
-        declared = TASKS_EXTENSION in params["_meta"][_CAPABILITIES].get("extensions", {})
+        declared = declares(params)
         done = {"resultType": "complete", **DONE}
         made = {"resultType": "task", **self.new(now)}
-        asks = {"resultType": "input_required", "inputRequests": {"a": FORM}}
+        asks = {"resultType": "input_required", "inputRequests": {"a": FORM}, "requestState": "its own"}
         if self.honest:
             return [made, done, asks] if declared and self.serves_tasks else [done, asks]
         task_id = made["taskId"]
@@ -184,4 +189,7 @@ class SomeUpstream:
         self.tasks[task_id] = {**base, "status": how, "lastUpdatedAt": timestamp(now), **changes[how]}
 
 
-_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
+def declares(params: Mapping[str, Any]) -> bool:
+    """Whether a request declares tasks."""
+    declared = params["_meta"]["io.modelcontextprotocol/clientCapabilities"]
+    return TASKS_EXTENSION in declared.get("extensions", {})

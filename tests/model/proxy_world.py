@@ -74,14 +74,17 @@ from tests.model.proxy_requests import (
     ANSWER_MS,
     ATTEMPTS,
     CALL_MS,
+    COLLAPSE_MS,
     DUE,
     FAILED,
     LOADED,
     PROMOTE_MS,
     SAVED,
+    STATE_MS,
     TIMED_OUT,
     Binds,
     Draws,
+    Given,
     Keeps,
     Knows,
     Loads,
@@ -111,6 +114,8 @@ LIMITS: Final = ProxyLimits(
     call_timeout_ms=CALL_MS,
     attempts=ATTEMPTS,
     purge_interval_ms=PURGE_MS,
+    collapse_ms=COLLAPSE_MS,
+    request_state_ms=STATE_MS,
 )
 BOTH: Final = {"left": "a", "right": "a"}
 CALLERS: Final[Mapping[str, ProxyCaller]] = {
@@ -162,6 +167,7 @@ class World:
     """Says things to the engine, and checks what comes of them."""
 
     promotes: bool = False
+    collapses: bool = False
     left_tasks: bool = True
     right_tasks: bool = True
     now: int = START
@@ -180,6 +186,8 @@ class World:
     stories: list[Story] = field(init=False, factory=list)
     handles: list[str] = field(init=False, factory=list)
     """Those that callers have got, oldest first."""
+    given: dict[str, Given] = field(init=False, factory=dict)
+    """What stands behind each ``requestState`` that callers have got, oldest first."""
     deadline: int | None = field(init=False, default=None)
     nodes: int = field(init=False, default=0)
     store_failed: bool = field(init=False, default=False)
@@ -194,7 +202,7 @@ class World:
     """The one answer to all who ask for what is not theirs, or not there (GET.2)."""
     # What the stories expect of the step that is being looked at:
     _wants: list[Want] = field(init=False, factory=list)
-    _told: list[tuple[int, PeerAnswer]] = field(init=False, factory=list)
+    _told: list[tuple[Story, PeerAnswer]] = field(init=False, factory=list)
     _notes: list[tuple[str, str, bool]] = field(init=False, factory=list)
     _drops: list[str] = field(init=False, factory=list)
     _stops: list[int] = field(init=False, factory=list)
@@ -203,13 +211,16 @@ class World:
         self.model = ProxyModel(
             upstreams={"left": True, "right": True},
             promotes=self.promotes,
+            collapses=self.collapses,
             keep_ms=KEEP_MS,
             poll_floor_ms=LIMITS.poll_floor_ms,
             payload_ms=PAYLOAD_MS,
             ledger=ModelLedger(metadata_ms=METADATA_MS),
         )
         self.upstreams = {
-            "left": SomeUpstream(name="left", honest=True, serves_tasks=self.left_tasks),
+            "left": SomeUpstream(
+                name="left", honest=True, serves_tasks=self.left_tasks, insists=self.collapses
+            ),
             "right": SomeUpstream(name="right", honest=False, serves_tasks=self.right_tasks),
         }
         self.begin_process()
@@ -227,6 +238,7 @@ class World:
                 "none": ToolProfile(tools=frozenset()),
                 "plain": ToolProfile(task_tools=frozenset()),
             },
+            collapse=self.collapses,
             promote_after_ms=PROMOTE_MS if self.promotes else None,
             retention=Retention(payload_ms=PAYLOAD_MS, metadata_ms=METADATA_MS),
             limits=LIMITS,
@@ -249,7 +261,7 @@ class World:
         """Expect this answer, if its caller still waits."""
         if story.exchange is not None and story.open:
             story.open = False
-            self._told.append((story.exchange, answer))
+            self._told.append((story, answer))
 
     def note(self, handle: str, status: str, *, polled: bool) -> None:
         """Expect this in the ledger."""
@@ -326,14 +338,26 @@ class World:
 
     # -- callers -------------------------------------------------------------------------------------------
 
-    def call(self, caller: ProxyCaller, name: str) -> int:
-        """Call a tool."""
+    def call(
+        self,
+        caller: ProxyCaller,
+        name: str,
+        responses: Mapping[str, Any] | None = None,
+        state: str | None = None,
+    ) -> int:
+        """Call a tool, or do so again with answers, and with a state that somebody was given."""
+        params: dict[str, Any] = {"name": name, "arguments": {}}
+        if responses is not None:
+            params["inputResponses"] = dict(responses)
+        if state is not None:
+            params["requestState"] = state
+        given = None if state is None else self.given.get(state, "forged")
         return self._request(
             f"call of {name}",
             caller,
-            {"name": name, "arguments": {}},
+            params,
             "tools/call",
-            lambda story: self.requests.call(story, name, caller),
+            lambda story: self.requests.call(story, name, caller, responses, given),
         )
 
     def get(self, caller: ProxyCaller, handle: str) -> int:
@@ -407,7 +431,8 @@ class World:
             if caller.declares_tasks or not caller.tasks_enabled:
                 self.listening.opened(exchange, caller, handles if caller.tasks_enabled else None)
             else:
-                self._told.append((exchange, ErrorAnswer(code=-32021)))
+                refused = Story(about="listen", exchange=exchange)
+                self._told.append((refused, ErrorAnswer(code=-32021)))
 
         self._give(message, open_it)
 
@@ -421,6 +446,10 @@ class World:
                 story.due_at_ms = None
                 if story.leaves is not None:
                     self.stop(story.leaves)
+                if story.abandons is not None:
+                    self.requests.abandoned(story.abandons)
+                if isinstance(story.awaited, Waits):
+                    self._close(story)
 
         self._give(ExchangeClosed(exchange), left)
 
@@ -714,17 +743,20 @@ class World:
                 raise AssertionError(f"nobody wanted {effect}")
 
     def _replied(self, exchange: int, message: dict[str, Any]) -> None:
-        expected = [answer for told, answer in self._told if told == exchange]
+        expected = [told for told in self._told if told[0].exchange == exchange]
         if not expected:
             self.listening.ended(exchange, message)
             return
+        story, answer = expected[0]
         assert message["id"] == exchange
-        problem = difference(expected[0], message)
+        problem = difference(answer, message)
         assert problem is None, problem
-        self._told.remove((exchange, expected[0]))
+        self._told.remove(expected[0])
+        if story.given is not None:
+            self.given[message["result"]["requestState"]] = story.given
         if "error" not in message or isinstance(message["error"].get("data"), dict):
             check_secrets(message)
-        if isinstance(expected[0], ErrorAnswer) and expected[0].unknown_task:
+        if isinstance(answer, ErrorAnswer) and answer.unknown_task:
             self._denial = self._denial or message["error"]
             assert message["error"] == self._denial, "GET.2: one answer for all"
         handle = message.get("result", {}).get("taskId")

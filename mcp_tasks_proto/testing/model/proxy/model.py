@@ -272,7 +272,6 @@ class ProxyModel:
 
     def answers(
         self,
-        binding: ModelBinding,
         requests: Mapping[str, Mapping[str, Any]],
         responses: Mapping[str, Any],
         caller: ProxyCaller,
