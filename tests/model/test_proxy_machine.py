@@ -28,6 +28,7 @@ moves = st.sampled_from([None, *STATUSES])
 often = st.sampled_from([True, True, True, False])
 kinds = st.sampled_from([0, 0, 0, 1]) | st.integers(0, 25)
 tools = st.sampled_from([*TOOLS[:2] * 4, *TOOLS])
+keys = st.lists(st.sampled_from(["a", "a", "b", "c"]), max_size=2, unique=True)
 thens = st.sampled_from(["all", "all", "store", "later"]) | st.integers(1, 25)
 FORGED: Final = ("", "up-1", "x" * 43)
 """A stranger to any codec, an upstream's own id, and one that could be a handle."""
@@ -38,11 +39,21 @@ class ProxyMachine(RuleBasedStateMachine):
 
     world: World
 
-    @initialize(left_tasks=often, ready=st.sampled_from(["both", "both", "left", "promoted", "promoted", ""]))
+    @initialize(
+        left_tasks=often,
+        ready=st.sampled_from(["both", "both", "left", "promoted", "collapsed", ""]),
+    )
     def begin(self, left_tasks: bool, ready: str) -> None:
         """There is a proxy; mostly there are tasks, too, that a caller knows of."""
-        promotes = ready == "promoted"
-        self.world = World(promotes=promotes, left_tasks=left_tasks and not promotes)
+        promotes, collapses = ready == "promoted", ready == "collapsed"
+        self.world = World(
+            promotes=promotes,
+            collapses=collapses,
+            left_tasks=(left_tasks or collapses) and not promotes,
+        )
+        if collapses:
+            self.world.call(UNLIKE["undeclared"](CALLERS["ada"]), TOOLS[0])
+            self.world.settle_all(calls=False)
         for name in {"both": TOOLS[:2], "left": TOOLS[:1], "promoted": TOOLS[:2]}.get(ready, ()):
             self.world.call(CALLERS["ada"], name)
             self.world.settle_all(calls=not promotes)
@@ -54,7 +65,10 @@ class ProxyMachine(RuleBasedStateMachine):
         return UNLIKE[how](CALLERS[name])
 
     def handle(self, number: int) -> str:
-        known = self.world.handles if number < 9 and self.world.handles else FORGED
+        bound = self.world.model.bindings
+        known = [handle for handle in self.world.handles if handle in bound]
+        if number > 6 or not known:  # also what is hidden, or has expired
+            known = [*bound, *self.world.handles, *FORGED]
         return known[-1 - number % len(known)]
 
     def then(self, who: str | int) -> None:
@@ -77,6 +91,18 @@ class ProxyMachine(RuleBasedStateMachine):
         self.world.call(self.caller(name, how), tool)
         self.then(then)
 
+    @precondition(lambda self: self.world.given)
+    @rule(how=unlike, number=numbers, keys=keys, fits=often, then=thens)
+    def call_again(self, how: str, number: int, keys: list[str], fits: bool, then: str | int) -> None:
+        """Somebody comes back with the state of a round; mostly whoever was given it."""
+        state, given = list(self.world.given.items())[-1 - number % len(self.world.given)]
+        caller = UNLIKE[how](CALLERS[str(given.principal) if number < 8 else "eve"])
+        if given.handle is not None:
+            caller = UNLIKE["undeclared"](caller)
+        responses = {key: response(fits) for key in keys} or None
+        self.world.call(caller, given.tool, responses, state)
+        self.then(then)
+
     @rule(name=callers, how=unlike, number=numbers, owns=often, moved=moves, then=thens)
     def get(self, name: str, how: str, number: int, owns: bool, moved: str | None, then: str | int) -> None:
         """How a task stands, which may be otherwise since a moment ago."""
@@ -91,7 +117,7 @@ class ProxyMachine(RuleBasedStateMachine):
         number=numbers,
         owns=often,
         asks=often,
-        keys=st.lists(st.sampled_from(["a", "b", "c"]), max_size=2, unique=True),
+        keys=keys,
         fits=often,
         then=thens,
     )
@@ -211,7 +237,7 @@ class ProxyMachine(RuleBasedStateMachine):
 
     # -- time ------------------------------------------------------------------------------------------------
 
-    @rule(milliseconds=st.sampled_from([1, 400, 3_000, 6_000, 45_000, 130_000]), then=thens)
+    @rule(milliseconds=st.sampled_from([1, 400, 400, 3_000, 3_000, 6_000, 45_000, 130_000]), then=thens)
     def wait(self, milliseconds: int, then: str | int) -> None:
         self.world.wait(milliseconds)
         self.then(then)
