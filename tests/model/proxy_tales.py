@@ -11,8 +11,9 @@ from typing import Any, Final
 from attrs import evolve
 
 from mcp_tasks_proto.testing.model.proxy import ProxyCaller
-from tests.model.proxy_requests import ANSWER_MS, CALL_MS, PROMOTE_MS, STATE_MS
-from tests.model.proxy_world import CALLERS, KEEP_MS, PAYLOAD_MS, TOOLS, UNLIKE, World, response
+from tests.model.proxy_callers import CALLERS, KEEP_MS, PAYLOAD_MS, TOOLS, UNLIKE, response
+from tests.model.proxy_wants import ANSWER_MS, CALL_MS, PROMOTE_MS, STATE_MS
+from tests.model.proxy_world import World
 
 __all__ = ["TALES", "Tale", "tell"]
 

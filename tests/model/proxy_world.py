@@ -10,14 +10,12 @@ is answered twice or before its save, and whatever is told is the model's. A ste
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
-from re import compile as pattern
 from typing import Any, Final
 
-from attrs import define, evolve, field
+from attrs import define, field
 
 from mcp_tasks_proto import (
     ExchangeClosed,
@@ -35,7 +33,6 @@ from mcp_tasks_proto import (
 )
 from mcp_tasks_proto.history import Retention
 from mcp_tasks_proto.proxy import (
-    Access,
     DrawRandom,
     DropTask,
     LoadTask,
@@ -44,7 +41,6 @@ from mcp_tasks_proto.proxy import (
     ProxyEffect,
     ProxyEngine,
     ProxyInput,
-    ProxyLimits,
     ProxySettings,
     Purge,
     SaveBinding,
@@ -65,93 +61,43 @@ from mcp_tasks_proto.testing.model.proxy import (
     ProxyCaller,
     ProxyModel,
     Said,
-    complete,
-    kinds_of,
 )
 from mcp_tasks_proto.wire.jsonrpc import notification_message
+from tests.model.proxy_callers import (
+    KEEP_MS,
+    LIMITS,
+    METADATA_MS,
+    PAYLOAD_MS,
+    PURGE_MS,
+    access_of,
+)
 from tests.model.proxy_listening import Listening
-from tests.model.proxy_requests import (
+from tests.model.proxy_matching import check_secrets, fits, is_sent, same_view
+from tests.model.proxy_requests import Requests
+from tests.model.proxy_upstreams import SomeUpstream
+from tests.model.proxy_wants import (
     ANSWER_MS,
-    ATTEMPTS,
     CALL_MS,
-    COLLAPSE_MS,
     DUE,
     FAILED,
     LOADED,
     PROMOTE_MS,
     SAVED,
-    STATE_MS,
     TIMED_OUT,
     Binds,
-    Draws,
     Given,
     Keeps,
     Knows,
-    Loads,
-    Requests,
     Run,
     Sends,
     Story,
     Waits,
     Want,
 )
-from tests.model.proxy_upstreams import TOOL, SomeUpstream
 
-__all__ = ["CALLERS", "KEEP_MS", "PAYLOAD_MS", "TOOLS", "UNLIKE", "World", "response"]
+__all__ = ["World"]
 
 START: Final = 1_700_000_000_000
-KEEP_MS: Final = 120_000
-PAYLOAD_MS: Final = 150_000
-METADATA_MS: Final = 400_000
-PURGE_MS: Final = 60_000
-FORMS: Final[dict[str, Any]] = {"elicitation": {}}
-LIMITS: Final = ProxyLimits(
-    tasks=5,
-    tasks_per_principal=3,
-    keep_ms=KEEP_MS,
-    poll_floor_ms=500,
-    request_timeout_ms=ANSWER_MS,
-    call_timeout_ms=CALL_MS,
-    attempts=ATTEMPTS,
-    purge_interval_ms=PURGE_MS,
-    collapse_ms=COLLAPSE_MS,
-    request_state_ms=STATE_MS,
-)
-BOTH: Final = {"left": "a", "right": "a"}
-CALLERS: Final[Mapping[str, ProxyCaller]] = {
-    "ada": ProxyCaller(principal="ada", project="p", authorizations=BOTH, capabilities=FORMS),
-    "eve": ProxyCaller(principal="eve", project="p", authorizations=BOTH, capabilities=FORMS),
-    "mal": ProxyCaller(principal="mal", project="q", authorizations={"left": "m"}, capabilities=FORMS),
-    "key": ProxyCaller(principal="key", project="p", authorizations=BOTH, capabilities=FORMS, api_key=True),
-}
-"""The owner of most tasks, another member of the project, a stranger, and a program."""
-UNLIKE: Final[Mapping[str, Callable[[ProxyCaller], ProxyCaller]]] = {
-    "as ever": lambda caller: caller,
-    "undeclared": lambda caller: evolve(caller, declares_tasks=False),
-    "switched off": lambda caller: evolve(caller, tasks_enabled=False),
-    "without the tool": lambda caller: evolve(caller, tools=frozenset()),
-    "without tasks of the tool": lambda caller: evolve(caller, task_tools=frozenset()),
-    "in another project": lambda caller: evolve(caller, project="r"),
-    "authorized otherwise": lambda caller: evolve(caller, authorizations={"left": "b", "right": "b"}),
-    "without the left": lambda caller: evolve(caller, authorizations={"right": "a"}),
-    "without the right": lambda caller: evolve(caller, authorizations={"left": "a"}),
-    "without forms": lambda caller: evolve(caller, capabilities={}),
-}
-"""What may be different about one request."""
-SECRET: Final = pattern(r"\bup-[0-9]+\b(?!-)")
-"""The ids of all upstreams."""
-
-
-def access_of(caller: ProxyCaller) -> Access:
-    """Return what a host would have found out about a caller."""
-    profile = "all" if caller.tools is None else "none"
-    return Access(
-        project=caller.project,
-        profile=profile if caller.task_tools is None else "plain",
-        authorizations=caller.authorizations,
-        api_key=caller.api_key,
-        caller=str(caller.principal),
-    )
 
 
 @define(eq=False, kw_only=True)
@@ -852,67 +798,3 @@ class World:
             assert (entry.status.value, entry.polls) == (same.status, same.polls)
             assert (entry.owner, entry.project, entry.tool) == (same.owner, same.project, same.tool)
             assert (entry.upstream, entry.api_key) == (same.upstream, same.api_key)
-
-
-def same_view(view: Mapping[str, Any], modelled: Mapping[str, Any]) -> bool:
-    """Whether two views are the same; that of the proxy's own tasks has no ``lastUpdatedAt`` in the model."""
-    later = modelled.get("lastUpdatedAt", view["lastUpdatedAt"]) == view["lastUpdatedAt"]
-    return later and complete(view).result == complete(modelled).result
-
-
-def fits(want: Want, effect: LoadTask | SaveBinding | SaveSnapshot | DrawRandom) -> bool:
-    """Whether this is what was wanted of the host."""
-    match want, effect:
-        case Loads(handle=handle), LoadTask():
-            return handle == effect.handle
-        case Draws(), DrawRandom():
-            return True
-        case Binds(handle=handle, binding=wanted), SaveBinding(binding=binding, entry=entry):
-            assert binding is not None
-            assert binding.handle == entry.handle == handle, "PRX.5: of the randomness that was drawn"
-            return all(getattr(binding, name) == value for name, value in wanted.items())
-        case Keeps(handle=handle, view=view, polled=polled), SaveSnapshot(snapshot=snapshot):
-            as_wanted = handle == snapshot.handle and polled == effect.observation.polled
-            return as_wanted and same_view(snapshot.view, view)
-    return False
-
-
-def is_sent(want: Want, effect: SendUpstream) -> bool:
-    """Whether this is the request that was wanted (PRX.1, PRX.3)."""
-    if not isinstance(want, Sends):
-        return False
-    message = effect.message
-    params = dict(message["params"])
-    declared = params.pop("_meta")["io.modelcontextprotocol/clientCapabilities"]
-    return (
-        (effect.upstream, effect.authorization) == (want.upstream, want.authorization)
-        and (message["method"], params) == (want.method, dict(want.params))
-        and ("io.modelcontextprotocol/tasks" in declared.get("extensions", {})) is want.declares
-        and kinds_of(declared) == want.kinds
-        and effect.task_path is want.on_task_path
-    )
-
-
-def check_secrets(message: Mapping[str, Any]) -> None:
-    """PRX.8: no upstream's id is told, but by the tool itself."""
-    result = message.get("result", message.get("params", message.get("error")))
-    told = json.dumps(without_content(result))
-    assert not SECRET.search(told), f"an upstream's id: {told}"
-
-
-def without_content(value: Any) -> Any:
-    """Leave out what a tool wrote."""
-    if isinstance(value, Mapping):
-        return {name: without_content(one) for name, one in value.items() if name != "content"}
-    return [without_content(one) for one in value] if isinstance(value, list) else value
-
-
-ANSWERS: Final = {"it": "this"}
-
-
-def response(fits_form: bool) -> dict[str, Any]:
-    """Return an answer to a form that fits it, or does not."""
-    return {"action": "accept", "content": ANSWERS if fits_form else {}}
-
-
-TOOLS: Final = (f"left__{TOOL}", f"right__{TOOL}", "left__other", "plain")

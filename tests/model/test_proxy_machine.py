@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mcp_tasks_proto.testing.model.proxy import ProxyCaller
-from tests.model.proxy_requests import PROMOTE_MS
+from tests.model.proxy_callers import CALLERS, TOOLS, UNLIKE, response
 from tests.model.proxy_upstreams import STATUSES
-from tests.model.proxy_world import CALLERS, TOOLS, UNLIKE, World, response
+from tests.model.proxy_wants import PROMOTE_MS
+from tests.model.proxy_world import World
 
 callers = st.sampled_from(list(CALLERS))
 unlike = st.sampled_from([*["as ever"] * 3 * len(UNLIKE), *UNLIKE])
