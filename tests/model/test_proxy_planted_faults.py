@@ -190,7 +190,13 @@ FAULTS: Final = [
         name="issue",
         plant=lambda _: lambda self, binding, random: binding.upstream_task_id or "own",
     ),
-    Fault(rule="PRX.6", what="told before it is bound", where=Asking, name="save_binding", plant=_eager),
+    Fault(
+        rule="PRX.6",
+        what="a handle is told before it is durable",
+        where=Asking,
+        name="save_binding",
+        plant=_eager,
+    ),
     Fault(rule="PRX.6", what="orphans go on", where=Orphans, name="cancel", plant=_always(None)),
     Fault(
         rule="PRX.8",

@@ -14,17 +14,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from mcp_tasks_proto import Status
 from mcp_tasks_proto.proxy import HandleKey, SealedHandles, StoredHandles
-from mcp_tasks_proto.requester import Cancelled, Completed, Failed
 from mcp_tasks_proto.testing import Crash, Fate
 from tests.model.mill import Grinding
-from tests.model.test_network import check_records, plans
-from tests.model.whole import PEOPLE, TTL_MS, Errand, Weather, Whole
+from tests.model.test_network import plans
+from tests.model.whole import PEOPLE, Weather, Whole
+from tests.model.whole_checks import check_end, check_now
 from tests.unit.proxy_world import ToyAead
 
-CALM_MS: Final = 600_000
-"""Longer than anything takes, once all is well."""
 ERRANDS: Final = 4
 CODECS: Final[dict[str, Any]] = {
     "stored": StoredHandles(),
@@ -147,83 +144,11 @@ class WholeMachine(RuleBasedStateMachine):
 
     @invariant()
     def holds(self) -> None:
-        whole = self.whole
-        for errand in whole.errands:
-            assert len(whole.started.get(errand.number, ())) <= 1, "PRX.4: a call is carried out once"
-            if errand.reference is not None and errand.outcome is not None:
-                self.check_outcome(errand)
-        assert all(times == 1 for times in whole.mill.starts.values()), "a run is started once"
-
-    def check_outcome(self, errand: Errand) -> None:
-        """What was told of a task is what its server has written."""
-        (task_id,) = self.whole.started[errand.number]
-        record = self.whole.last_of(task_id)
-        assert record is not None
-        match errand.outcome:
-            case Completed(result=result):
-                assert record.status is Status.COMPLETED
-                assert record.result is not None
-                assert result["content"] == record.result["content"]
-            case Cancelled():
-                assert record.status is Status.CANCELLED
-                assert errand.wants_cancel
-            case Failed():
-                assert record.status is Status.FAILED
-                raise AssertionError("no work fails here")
-            case _:
-                raise AssertionError(f"PRX.6: what was acknowledged is lost: {errand.outcome}")
+        check_now(self.whole)
 
     def teardown(self) -> None:
         if hasattr(self, "whole"):
-            self.whole.calm(CALM_MS)
-            self.holds()
-            self.check_end()
-
-    def check_end(self) -> None:
-        """Everybody knows how it ended; then nothing is left, and nothing waits."""
-        whole = self.whole
-        check_records(whole.network)
-        for errand in whole.errands:
-            assert errand.given_up or errand.outcome is not None, "REQ.6: every call has an outcome"
-            if errand.reference is None:
-                continue
-            (task_id,) = whole.started[errand.number]
-            record = whole.last_of(task_id)
-            assert record is not None
-            if record.status is Status.COMPLETED:
-                assert whole.answered.get(task_id, set()) <= whole.plan.keys()
-        self.check_servers()
-        self.check_proxy()
-        whole.network.run(TTL_MS + CALM_MS)
-        left = [record for record in whole.network.store.records.values() if not record.status.terminal]
-        assert not left, "TTL.1: nothing is left parked"
-        for person in whole.people.values():
-            assert not person.host.in_flight
-            assert not person.host.on_show
-
-    def check_servers(self) -> None:
-        """No server is at a task that has ended, and every worker has learned of it."""
-        network = self.whole.network
-        for task_id, record in network.store.records.items():
-            for node in network.nodes:
-                if record.status.terminal:
-                    assert not network._nodes[node].engine.concerns(task_id)
-                    run = self.whole.mill.runs.get((node, task_id))
-                    assert run is None or run.over, "CAN.6: a worker that nobody told to stop"
-
-    def check_proxy(self) -> None:
-        """The proxy holds nothing that is over, and its ledger says what its callers were told."""
-        proxy = self.whole.proxy
-        assert proxy is not None
-        assert not proxy._asking._open
-        assert not proxy._callers.by_key
-        ends = {entry.handle: entry for entry in self.whole.store.entries.values()}
-        for errand in self.whole.errands:
-            if errand.reference is not None:
-                entry = ends[errand.reference["taskId"]]
-                status = "completed" if isinstance(errand.outcome, Completed) else "cancelled"
-                noted = entry.status.value == status
-                assert noted or self.whole.store_failed, "HIS.1: an end is noted"
+            check_end(self.whole)
 
 
 WholeMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)

@@ -84,6 +84,7 @@ TTL_MS: Final = 3_600_000
 RESTART_MS: Final = 700
 THINKS_MS: Final = 500
 ONCE_MORE_MS: Final = 40
+KEEP_ALIVE_MS: Final = 60_000
 
 
 @frozen(kw_only=True)
@@ -572,7 +573,15 @@ class Whole:
         self.weather.clear()
         self.server_fates.left.clear()
         self.proxy_fates.left.clear()
+        self.network.later(KEEP_ALIVE_MS, self._find_dead)
         self.network.run(milliseconds)
+
+    def _find_dead(self) -> None:
+        """Both ends of a connection on which nothing arrives any more find that out: they keep it alive."""
+        to_proxy = [one for person in self.people.values() for one in person.connections.values()]
+        for connection in [*to_proxy, *self.up.values()]:
+            if connection.silent and connection.open:
+                self._cut(connection)
 
     def last_of(self, task_id: str) -> TaskRecord | None:
         """Return the last that was written of a task."""
