@@ -31,7 +31,7 @@ FATES: Final = {
 }
 MESSAGES: Final = 60
 """As many as there are in the story, and a few more."""
-EFFECTS: Final = 70
+EFFECTS: Final = 50
 """Likewise, of the proxy's."""
 
 
