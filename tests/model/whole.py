@@ -80,7 +80,7 @@ from tests.model.mill import Grinding, Mill, answer_to, make_engine
 __all__ = ["PEOPLE", "TTL_MS", "Errand", "Weather", "Whole"]
 
 PEOPLE: Final = ("ada", "bob")
-TTL_MS: Final = 3_600_000
+TTL_MS: Final = 1_800_000
 RESTART_MS: Final = 700
 THINKS_MS: Final = 500
 ONCE_MORE_MS: Final = 40
