@@ -14,7 +14,13 @@ from typing import Any, Final
 from attrs import define, field
 
 from mcp_tasks_proto.effects import Send
-from mcp_tasks_proto.errors import ErrorObject, invalid_params, invalid_request, limit_reached
+from mcp_tasks_proto.errors import (
+    ErrorObject,
+    invalid_params,
+    invalid_request,
+    limit_reached,
+    unknown_task,
+)
 from mcp_tasks_proto.proxy.bindings import Binding, Purpose, check_binding
 from mcp_tasks_proto.proxy.callers import SHUTTING_DOWN, Exchange
 from mcp_tasks_proto.proxy.desk import Desk, KnownTask, Lookup
@@ -340,8 +346,10 @@ class Listeners:
         if isinstance(seen, Seen):
             self._tell(listened, seen)
             interval_ms = seen.poll_interval_ms
-        elif seen not in _PASSING:
+        elif seen in _GONE:
             self._forget(listened)
+        elif seen not in _PASSING:
+            interval_ms = shared.limits.listening_poll_ms
         if self._goes_on(listened):
             if listened.source is not None:
                 interval_ms = max(interval_ms, shared.limits.listening_poll_ms)
@@ -477,5 +485,7 @@ WITHDRAWN: Final = invalid_request("not authorized")
 """For a stream whose caller is not let in any more."""
 
 
+_GONE: Final = (unknown_task(), trouble(Trouble.TASK_LOST))
+"""After this there is nothing more to hear of a task; whatever else is in the way may end (SUB.2)."""
 _PASSING: Final = tuple(trouble(one) for one in (Trouble.UNAVAILABLE, Trouble.STORE, Trouble.INVALID))
 """What may be better at the next poll."""

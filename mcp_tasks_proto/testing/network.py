@@ -5,7 +5,7 @@ all is well. So a process can end between any two effects, before or after the l
 the same story comes again. A process that has ended, or sleeps for longer than its lease, is taken for gone:
 the others hear of the work that it leaves (``WorkLost``), again and again. One that wakes up after that is
 there again under its old name, with workers that others may have succeeded, and nothing stops it from
-writing: that it does no harm is the engines' part.
+writing: that it does no harm is the engines' part. Processes may have clocks of their own, which are wrong.
 
 For every process that ends another one begins, under a name of its own.
 """
@@ -23,6 +23,7 @@ from attrs import define, field, frozen
 
 from mcp_tasks_proto.effects import Delete, Effect, FindExpired, Load, Reply, Save, Send
 from mcp_tasks_proto.inputs import (
+    ExchangeClosed,
     Input,
     LoadFailed,
     MessageReceived,
@@ -72,6 +73,8 @@ CALM = Fate()
 class _Node:
     engine: ServerEngine
     deadline: int | None = None
+    skew_ms: int = 0
+    """By how much its clock is ahead."""
     asleep_since: int = 0
     awake_at: int = 0
 
@@ -104,6 +107,9 @@ class Network:
     """After so much silence a process is taken for gone."""
     restart_ms: int = 500
     """From the end of a process to the beginning of the next."""
+    skews: Iterable[int] = ()
+    """By how many milliseconds the clock of each process is ahead, in the order in which they begin; of those
+    for which there is none it is right."""
     now: int = 1_700_000_000_000
     store: DictStore = field(init=False, factory=DictStore)
     history: list[TaskRecord] = field(init=False, factory=list)
@@ -117,13 +123,14 @@ class Network:
     _ended: dict[str, int] = field(init=False, factory=dict)
     """When each process ended that is not known to be gone yet."""
     _names: Iterator[str] = field(init=False)
+    _skews: Iterator[int] = field(init=False)
     _agenda: list[tuple[int, int, Callable[[], None]]] = field(init=False, factory=list)
     _order: count[int] = field(init=False, factory=count)
     _exchanges: dict[Hashable, _Exchange] = field(init=False, factory=dict)
     _numbers: count[int] = field(init=False, factory=lambda: count(1))
 
     def __attrs_post_init__(self) -> None:
-        self._fates = iter(self.fates)
+        self._fates, self._skews = iter(self.fates), iter(self.skews)
         self._names = (f"node-{number}" for number in count(1))
         for _ in range(self.size):
             self._begin()
@@ -150,10 +157,37 @@ class Network:
         ``heard`` is called with what comes before it; ``facts`` are for
         :func:`~mcp_tasks_proto.testing.messages.request`.
         """
-        exchange = next(self._numbers)
-        self._exchanges[exchange] = _Exchange(node, answered, heard)
-        message = request(method, params, id=exchange, **facts)
-        self._after(1, partial(self._ask, node, MessageReceived(exchange=exchange, message=message)))
+        number = next(self._numbers)
+        self._send(number, node, request(method, params, id=number, **facts), answered, heard)
+
+    def send(
+        self,
+        node: str,
+        message: Any,
+        answered: Callable[[dict[str, Any] | None], None],
+        heard: Callable[[dict[str, Any]], None] = _unheard,
+    ) -> int:
+        """Send a request that somebody else has written, and return a number to :meth:`close` it by."""
+        number = next(self._numbers)
+        self._send(number, node, message, answered, heard)
+        return number
+
+    def _send(
+        self,
+        number: int,
+        node: str,
+        message: Any,
+        answered: Callable[[dict[str, Any] | None], None],
+        heard: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self._exchanges[number] = _Exchange(node, answered, heard)
+        self._after(1, partial(self._ask, node, MessageReceived(exchange=number, message=message)))
+
+    def close(self, number: int) -> None:
+        """Whoever sent a request waits no more, and hears nothing of it."""
+        exchange = self._exchanges.pop(number, None)
+        if exchange is not None:
+            self._after(1, partial(self.tell, exchange.node, ExchangeClosed(number)))
 
     def later(self, milliseconds: int, act: Callable[[], None]) -> None:
         """Do something after a while."""
@@ -204,7 +238,7 @@ class Network:
 
     def _begin(self) -> None:
         name = next(self._names)
-        self._nodes[name] = _Node(self.make_engine(name))
+        self._nodes[name] = _Node(self.make_engine(name), skew_ms=next(self._skews, 0))
         self.tell(name, TimePassed())
 
     def tell(self, name: str, fact: Input) -> None:
@@ -215,8 +249,8 @@ class Network:
         if node.awake_at > self.now:
             self._after(node.awake_at - self.now, partial(self.tell, name, fact))
             return
-        step = node.engine.handle(fact, now=self.now)
-        node.deadline = step.deadline
+        step = node.engine.handle(fact, now=self.now + node.skew_ms)
+        node.deadline = None if step.deadline is None else step.deadline - node.skew_ms
         for effect in step.effects:
             if name in self._nodes:
                 self._see_to(name, effect)

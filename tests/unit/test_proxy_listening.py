@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from mcp_tasks_proto.proxy import (
     StopUpstream,
     ToolProfile,
     Upstream,
+    UpstreamAnswered,
     UpstreamNotified,
 )
 from mcp_tasks_proto.testing import ProxyHost, request
@@ -384,6 +385,33 @@ def test_prx14_a_task_that_is_lost_is_not_heard_of_again() -> None:
     host.advance(60_000)
     assert methods(host).count("tasks/get") == 1
     assert statuses(host, exchange) == []
+
+
+def odd_input(host: ProxyHost) -> None:
+    requests = {"a": {"method": "roots/list"}}
+    host.answer("tasks/get", task("input_required", inputRequests=requests))
+
+
+@pytest.mark.parametrize(
+    "in_the_way",
+    [
+        lambda host: host.give(
+            UpstreamAnswered(request=host.waiting("tasks/get").request, message=None, http_status=400)
+        ),
+        lambda host: host.refuse("tasks/get", {"code": -32601, "message": "Method not found"}),
+        odd_input,
+    ],
+    ids=["HTTP 400", "method not found", "input that nobody declared"],
+)
+def test_sub2_what_is_in_the_way_of_one_poll_does_not_hide_the_end(
+    in_the_way: Callable[[ProxyHost], None],
+) -> None:
+    host = make_proxy(QUIET)
+    exchange = listen(host, handed_out(host))
+    in_the_way(host)
+    host.advance(30_000)
+    host.answer("tasks/get", completed())
+    assert statuses(host, exchange) == ["completed"]
 
 
 def test_prx14_a_promoted_task_is_watched_in_the_store() -> None:

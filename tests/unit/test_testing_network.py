@@ -22,7 +22,7 @@ from mcp_tasks_proto import (
     ToolDeclaration,
     WorkCompleted,
 )
-from mcp_tasks_proto.testing import Crash, Fate, Network
+from mcp_tasks_proto.testing import Crash, Fate, Network, request
 from tests.unit.world import DONE, TASK
 
 QUIET = Fate()
@@ -41,13 +41,14 @@ class Story:
     """Two nodes; every call becomes the task, whose work goes on until the test ends it."""
 
     ttl_ms: int | None = None
+    skews: tuple[int, ...] = ()
     told: list[tuple[str, Effect]] = field(factory=list)
     replies: list[dict[str, Any] | None] = field(factory=list)
     heard: list[dict[str, Any]] = field(factory=list)
     network: Network = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.network = Network(make_engine=engine, work=self._work)
+        self.network = Network(make_engine=engine, work=self._work, skews=self.skews)
         self.network.run(100)
 
     def _work(self, node: str, effect: Effect) -> Iterable[tuple[int, Input]]:
@@ -202,3 +203,35 @@ def test_things_can_be_done_later() -> None:
     begin = story.network.now
     story.network.run(100)
     assert done == [begin + 50]
+
+
+def test_a_message_that_somebody_else_has_written_is_answered() -> None:
+    story = Story()
+    message = request("tools/call", {"name": "lasting", "arguments": {}}, id="mine")
+    number = story.network.send("node-2", message, story.replies.append)
+    story.network.run(100)
+    assert story.replies[0] is not None
+    assert story.replies[0]["id"] == "mine"
+    story.network.close(number)  # it has its answer
+
+
+def test_whoever_closes_a_request_hears_nothing_of_it() -> None:
+    story = Story()
+    message = request("tools/call", {"name": "lasting", "arguments": {}})
+    number = story.network.send("node-1", message, story.replies.append)
+    story.network.run(2)
+    story.network.close(number)
+    story.network.run(100)
+    assert story.replies == []
+    assert story.kinds() == [("node-1", StartTool)], "nor does work begin of which nobody has the handle"
+    assert story.network.store.records == {}
+
+
+def test_a_clock_that_is_ahead_says_another_time_and_wakes_as_if_it_were_right() -> None:
+    story = Story(ttl_ms=1_000, skews=(60_000,))
+    made_at_ms = story.network.now
+    story.create()
+    (record,) = story.network.history
+    assert record.created_at_ms > made_at_ms + 59_000
+    story.network.run(2_000)
+    assert story.network.store.records == {}, "its end comes by the clock that it was made by"

@@ -1,0 +1,589 @@
+"""All roles at once: people with requester engines, a proxy, several server processes, and all their stores.
+
+The servers are those of :class:`mcp_tasks_proto.testing.Network`, whose time is everybody's. Each request has
+a connection of its own on each of its two ways. What goes wrong is data: each message takes the next
+:class:`Weather`, each effect of the proxy the next of its fates, each effect of a server the next of theirs,
+and when there are none left all is well. Any process may end at any time, and another one begins that knows
+what was saved; clocks may be wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import partial
+from itertools import count
+from typing import Any, Final
+
+from attrs import define, evolve, field, frozen
+
+from mcp_tasks_proto import (
+    CallBecameTask,
+    DeliverInput,
+    Effect,
+    ExchangeClosed,
+    HmacSealer,
+    HttpHead,
+    Input,
+    LoadFailed,
+    MessageReceived,
+    Reply,
+    SaveFailed,
+    Send,
+    StartTool,
+    StreamReady,
+    TimePassed,
+)
+from mcp_tasks_proto.proxy import (
+    DrawRandom,
+    DropTask,
+    HandleCodec,
+    LoadTask,
+    Note,
+    ProxyEffect,
+    ProxyEngine,
+    ProxyInput,
+    ProxySettings,
+    Purge,
+    SaveBinding,
+    SaveSnapshot,
+    SendUpstream,
+    StopUpstream,
+    Upstream,
+    UpstreamAnswered,
+    UpstreamFailed,
+    UpstreamNotified,
+)
+from mcp_tasks_proto.records import TaskRecord
+from mcp_tasks_proto.requester import (
+    AnswerGiven,
+    CallWanted,
+    HttpReply,
+    NotificationReceived,
+    Outcome,
+    Prompt,
+    RequesterEffect,
+    RequesterEngine,
+    RequesterInput,
+    RequesterSettings,
+    RequestFailed,
+    ResponseReceived,
+    SendRequest,
+    StopRequest,
+)
+from mcp_tasks_proto.testing import Crash, Fate, Network, ProxyStore, RequesterHost
+from mcp_tasks_proto.vocabulary import PROTOCOL_VERSION
+from mcp_tasks_proto.wire.http import request_headers
+from tests.model.mill import Grinding, Mill, answer_to, make_engine
+
+__all__ = ["PEOPLE", "TTL_MS", "Errand", "Weather", "Whole"]
+
+PEOPLE: Final = ("ada", "bob")
+TTL_MS: Final = 1_800_000
+RESTART_MS: Final = 700
+THINKS_MS: Final = 500
+ONCE_MORE_MS: Final = 40
+KEEP_ALIVE_MS: Final = 60_000
+
+
+@frozen(kw_only=True)
+class Weather:
+    """What becomes of one message."""
+
+    delay_ms: int = 5
+    lost: bool = False
+    """It never arrives, nor does anything after it on its connection, and nobody is told."""
+    cut: bool = False
+    """Its connection breaks when it would have arrived, and both ends are told."""
+    twice: bool = False
+    """It arrives once more, a little later, if it is one that may."""
+
+
+CALM: Final = Weather()
+
+
+@define(eq=False)
+class Fates:
+    """What is still to go wrong, and may be added to: an iterator that has an end only until then."""
+
+    left: deque[Fate] = field(factory=deque)
+
+    def __iter__(self) -> Iterator[Fate]:
+        return self
+
+    def __next__(self) -> Fate:
+        if not self.left:
+            raise StopIteration
+        return self.left.popleft()
+
+
+@define(eq=False, kw_only=True)
+class Connection:
+    """What carries one request over one of its ways, and what comes back."""
+
+    stop: Callable[[], None]
+    """Tells the end that the request went to, once it has arrived there."""
+    fail: Callable[[bool], None]
+    """Tells the end that it came from that there will be no answer, and whether it was sent."""
+    open: bool = True
+    silent: bool = False
+    reached: bool = False
+    busy_until: dict[str, int] = field(factory=dict)
+
+
+@define(eq=False, kw_only=True)
+class Errand:
+    """What somebody wants done, from the call to its outcome, in however many processes."""
+
+    number: int
+    by: str
+    call: Hashable = None
+    """Its name in the process that is at it."""
+    reference: dict[str, Any] | None = None
+    """The newest that was kept."""
+    outcome: Outcome | None = None
+    given_up: bool = False
+    """Whether the process ended before it had a reference."""
+    wants_cancel: bool = False
+
+
+@define(eq=False, kw_only=True)
+class Person:
+    """Somebody's process."""
+
+    name: str
+    host: RequesterHost
+    skew_ms: int = 0
+    connections: dict[int, Connection] = field(factory=dict)
+    heard: int = 0
+    """How many effects were looked at."""
+
+
+@define(eq=False, kw_only=True)
+class Whole:
+    """Everything there is."""
+
+    plan: Grinding
+    codec: HandleCodec
+    listen: bool = True
+    skews: Iterable[int] = ()
+    proxy_skew_ms: int = 0
+    weather: deque[Weather] = field(factory=deque)
+    server_fates: Fates = field(factory=Fates)
+    proxy_fates: Fates = field(factory=Fates)
+    store: ProxyStore = field(factory=ProxyStore)
+    network: Network = field(init=False)
+    mill: Mill = field(init=False)
+    people: dict[str, Person] = field(init=False)
+    errands: list[Errand] = field(init=False, factory=list)
+    started: dict[int, list[str]] = field(init=False, factory=dict)
+    """The servers' tasks, by errand."""
+    owners: dict[str, str] = field(init=False, factory=dict)
+    """Whose each of them is."""
+    answered: dict[str, set[str]] = field(init=False, factory=dict)
+    """The keys of each that had an answer, from whoever."""
+    proxy: ProxyEngine | None = field(init=False, default=None)
+    """``None``: its process has ended, and the next one has not begun."""
+    proxies: int = field(init=False, default=0)
+    at_proxy: dict[Hashable, tuple[Person, int, Connection]] = field(init=False, factory=dict)
+    """Requests of people's, as the proxy calls them."""
+    up: dict[int, Connection] = field(init=False, factory=dict)
+    """Its requests to servers."""
+    store_failed: bool = field(init=False, default=False)
+    """Whether the proxy's store ever did."""
+    _proxy_deadline: int | None = field(init=False, default=None)
+    _numbers: count[int] = field(init=False, factory=lambda: count(1))
+
+    def __attrs_post_init__(self) -> None:
+        self.mill = Mill(self.plan)
+        self.network = Network(
+            make_engine=make_engine, work=self._work, fates=self.server_fates, skews=self.skews
+        )
+        self.people = {name: Person(name=name, host=self._host()) for name in PEOPLE}
+        self._begin_proxy()
+
+    @property
+    def now(self) -> int:
+        """The right time."""
+        return self.network.now
+
+    # -- work ------------------------------------------------------------------------------------------------
+
+    def _work(self, node: str, effect: Effect) -> Iterable[tuple[int, Input]]:
+        """Have the mill do it; each answer must be that of whose task it is."""
+        errand = -1
+        if isinstance(effect, StartTool):
+            errand = effect.arguments["errand"]
+        if isinstance(effect, DeliverInput):
+            effect = self._checked(effect)
+        facts = list(self.mill.work(node, effect))
+        return [(delay_ms, self._noted(fact, errand)) for delay_ms, fact in facts]
+
+    def _noted(self, fact: Input, errand: int) -> Input:
+        if not isinstance(fact, CallBecameTask):
+            return fact
+        self.started.setdefault(errand, []).append(fact.task_id)
+        self.owners[fact.task_id] = self.errands[errand].by
+        return evolve(fact, ttl_ms=TTL_MS)
+
+    def _checked(self, delivery: DeliverInput) -> DeliverInput:
+        owner, plain = self.owners[delivery.task_id], []
+        for answer in delivery.answers:
+            content = dict(answer.response["content"])
+            assert content.pop("by") == owner, "an answer is its asker's"
+            self.answered.setdefault(delivery.task_id, set()).add(answer.key)
+            plain.append(evolve(answer, response={**answer.response, "content": content}))
+        return evolve(delivery, answers=tuple(plain))
+
+    # -- connections -----------------------------------------------------------------------------------------
+
+    def _carry(
+        self,
+        connection: Connection,
+        direction: str,
+        arrive: Callable[[], None],
+        *,
+        again: Callable[[], None] | None = None,
+    ) -> None:
+        """Take a message along; ``again``: what a second arrival does."""
+        weather = self.weather.popleft() if self.weather else CALM
+        connection.silent |= weather.lost
+        if connection.silent:
+            return
+        when = max(self.now + weather.delay_ms, connection.busy_until.get(direction, 0))
+        connection.busy_until[direction] = when
+        act = partial(self._cut, connection) if weather.cut else arrive
+        self.network.later(when - self.now, lambda: act() if connection.open else None)
+        if weather.twice and not weather.cut and again is not None:
+            self.network.later(when - self.now + ONCE_MORE_MS, again)
+
+    def _cut(self, connection: Connection) -> None:
+        connection.open = False
+        if connection.reached:
+            connection.stop()
+        connection.fail(True)
+
+    # -- people ----------------------------------------------------------------------------------------------
+
+    def _host(self) -> RequesterHost:
+        settings = RequesterSettings(
+            name="test",
+            version="1",
+            endpoint="https://example.com/mcp",
+            capabilities={"elicitation": {}},
+            listen=self.listen,
+        )
+        return RequesterHost(engine=RequesterEngine(settings=settings))
+
+    def call(self, name: str) -> Errand:
+        """Somebody calls the tool."""
+        errand = Errand(number=len(self.errands), by=name)
+        errand.call = f"errand {errand.number}"
+        self.errands.append(errand)
+        arguments = {"errand": errand.number}
+        self.tell_person(self.people[name], CallWanted(call=errand.call, tool="grind", arguments=arguments))
+        return errand
+
+    def cancel(self, errand: Errand) -> None:
+        """Whoever wants it done does not any more, and waits to see what comes of that."""
+        if errand.outcome is None and not errand.given_up:
+            errand.wants_cancel = True
+            person = self.people[errand.by]
+            self._set_clock(person)
+            person.host.cancel(errand.call, wait=True)
+            self._see_to_person(person)
+
+    def tell_person(self, person: Person, fact: RequesterInput) -> None:
+        """Hand a fact to somebody's engine, and see to what comes of it."""
+        self._set_clock(person)
+        person.host.give(fact)
+        self._see_to_person(person)
+
+    def _set_clock(self, person: Person) -> None:
+        person.host.now = max(person.host.now, self.now + person.skew_ms)
+
+    def _see_to_person(self, person: Person) -> None:
+        host = person.host
+        effects, person.heard = host.effects[person.heard :], len(host.effects)
+        for effect in effects:
+            self._see_to(person, effect)
+        for errand in self.errands:
+            if errand.by == person.name and not errand.given_up:
+                errand.reference = host.references.get(errand.call, errand.reference)
+                errand.outcome = errand.outcome or host.outcomes.get(errand.call)
+        if host.deadline is not None:
+            wait_ms = max(1, host.deadline - person.skew_ms - self.now)
+            self.network.later(wait_ms, partial(self._wake_person, person, host.deadline))
+
+    def _wake_person(self, person: Person, deadline: int) -> None:
+        if self.people[person.name] is person and person.host.deadline == deadline:
+            self.tell_person(person, TimePassed())
+
+    def _see_to(self, person: Person, effect: RequesterEffect) -> None:
+        match effect:
+            case SendRequest():
+                self._request(person, effect)
+            case StopRequest(request=number):
+                connection = person.connections[number]
+                self._carry(connection, "there", partial(self._close, connection))
+            case Prompt(call=call, key=key):
+                self.network.later(THINKS_MS, partial(self._answer, person, call, key))
+
+    def _answer(self, person: Person, call: Hashable, key: str) -> None:
+        if self.people[person.name] is person and (call, key) in person.host.on_show:
+            response = answer_to(key)
+            response["content"]["by"] = person.name
+            self.tell_person(person, AnswerGiven(call, key, response))
+
+    def _close(self, connection: Connection) -> None:
+        connection.open = False
+        connection.stop()
+
+    def _request(self, person: Person, effect: SendRequest) -> None:
+        """Bring a request to the proxy; where there is none, its sender is told."""
+        message, number = effect.message, effect.request
+        key = next(self._numbers)
+        connection = Connection(
+            stop=partial(self._tell_proxy_closed, key), fail=partial(self._fail, person, number)
+        )
+        person.connections[number] = connection
+        params = message["params"]
+        sent = request_headers(
+            message["method"], params, params["_meta"][PROTOCOL_VERSION], effect.parameters
+        )
+        head = HttpHead(headers={name.lower(): value for name, value in sent})
+
+        def arrive(key: Hashable) -> None:
+            if self.proxy is None:
+                connection.open = False
+                self._fail(person, number, False)
+                return
+            connection.reached = True
+            self.at_proxy[key] = (person, number, connection)
+            self.tell_proxy(MessageReceived(exchange=key, message=message, http=head, principal=person.name))
+
+        def once_more() -> None:
+            """A second copy of what may be repeated: nobody hears what comes of it."""
+            if self.proxy is not None and message["method"].startswith("tasks/"):
+                received = MessageReceived(
+                    exchange=next(self._numbers), message=message, http=head, principal=person.name
+                )
+                self.tell_proxy(received)
+
+        self._carry(connection, "there", partial(arrive, key), again=once_more)
+
+    def _fail(self, person: Person, number: int, sent: bool) -> None:
+        if self.people[person.name] is person and number in person.host.in_flight:
+            self.tell_person(person, RequestFailed(number, "the connection broke", sent))
+
+    def restart_person(self, name: str) -> None:
+        """Somebody's process ends, and the next one goes on with what was kept."""
+        old = self.people[name]
+        for connection in old.connections.values():
+            if connection.open:
+                connection.open = False
+                if connection.reached:
+                    connection.stop()
+        person = self.people[name] = Person(name=name, host=self._host(), skew_ms=old.skew_ms)
+        self._set_clock(person)
+        for errand in self.errands:
+            if errand.by != name or errand.outcome is not None or errand.given_up:
+                continue
+            if errand.reference is None:
+                errand.given_up = True
+            else:
+                errand.call = person.host.resume(json.loads(json.dumps(errand.reference)))
+                if errand.wants_cancel:
+                    person.host.cancel(errand.call, wait=True)
+        self._see_to_person(person)
+
+    # -- the proxy -------------------------------------------------------------------------------------------
+
+    def _begin_proxy(self) -> None:
+        self.proxies += 1
+        settings = ProxySettings(
+            name="proxy",
+            version="1",
+            sealer=HmacSealer([b"p" * 32]),
+            upstreams=(Upstream(name="next", listen=self.listen),),
+        )
+        self.proxy = ProxyEngine(settings=settings, codec=self.codec, node=f"proxy-{self.proxies}")
+        self.tell_proxy(TimePassed())
+
+    def restart_proxy(self) -> None:
+        """The proxy's process ends, and another one begins after a while."""
+        if self.proxy is None:
+            return
+        self.proxy, self._proxy_deadline = None, None
+        for person, number, connection in self.at_proxy.values():
+            if connection.open:
+                connection.open = False
+                self.network.later(1, partial(self._fail, person, number, True))
+        for connection in self.up.values():
+            if connection.open:
+                connection.open = False
+                if connection.reached:
+                    connection.stop()
+        self.at_proxy.clear()
+        self.up.clear()
+        self.network.later(RESTART_MS, self._begin_proxy)
+
+    def tell_proxy(self, fact: ProxyInput) -> None:
+        """Hand a fact to the proxy's engine, and see to what comes of it."""
+        proxy = self.proxy
+        if proxy is None:
+            return None
+        step = proxy.handle(fact, now=self.now + self.proxy_skew_ms)
+        for effect in step.effects:
+            fate = next(self.proxy_fates, Fate())
+            if fate.crash is Crash.BEFORE:
+                return self.restart_proxy()
+            self._see_to_proxy(effect, fate)
+            if fate.crash is Crash.AFTER:
+                return self.restart_proxy()
+        self._proxy_deadline = step.deadline
+        if step.deadline is not None:
+            wait_ms = max(1, step.deadline - self.proxy_skew_ms - self.now)
+            self.network.later(wait_ms, partial(self._wake_proxy, proxy, step.deadline))
+        return None
+
+    def _wake_proxy(self, proxy: ProxyEngine, deadline: int) -> None:
+        if self.proxy is proxy and self._proxy_deadline == deadline:
+            self.tell_proxy(TimePassed())
+
+    def _see_to_proxy(self, effect: ProxyEffect, fate: Fate) -> None:
+        match effect:
+            case Reply(exchange=key) | Send(exchange=key):
+                self._down(key, effect)
+            case SendUpstream():
+                self._up(effect)
+            case StopUpstream(request=name):
+                connection = self.up.pop(name)
+                self._carry(connection, "there", partial(self._close, connection))
+            case LoadTask() | SaveBinding() | SaveSnapshot() | DrawRandom():
+                self.network.later(fate.delay_ms, partial(self._serve, self.proxy, effect, fate))
+            case DropTask(handle=handle):
+                self.store.drop(handle)
+            case Note():
+                self.store.note(effect)
+            case Purge():
+                self.store.purge(effect)
+
+    def _serve(
+        self,
+        proxy: ProxyEngine | None,
+        effect: LoadTask | SaveBinding | SaveSnapshot | DrawRandom,
+        fate: Fate,
+    ) -> None:
+        """Carry out what was asked of the store, also for a process that has ended since."""
+        answer: ProxyInput
+        if fate.fails and not isinstance(effect, DrawRandom):
+            self.store_failed = True
+            answer = (LoadFailed if isinstance(effect, LoadTask) else SaveFailed)(effect.token)
+        else:
+            answer = self.store.answer(effect)
+        if self.proxy is proxy:
+            self.tell_proxy(answer)
+
+    def _tell_proxy_closed(self, key: Hashable) -> None:
+        if self.at_proxy.pop(key, None) is not None:
+            self.tell_proxy(ExchangeClosed(key))
+
+    def _down(self, key: Hashable, effect: Reply | Send) -> None:
+        """Bring what the proxy says to whom it says it."""
+        if key not in self.at_proxy:
+            return
+        person, number, connection = self.at_proxy[key]
+        host = person.host
+
+        def hear(fact: RequesterInput, *, last: bool) -> None:
+            connection.open = connection.open and not last
+            if self.people[person.name].host is host:
+                self.tell_person(person, fact)
+
+        if isinstance(effect, Send):
+            heard = NotificationReceived(number, effect.message)
+            arrive = partial(hear, heard, last=False)
+            self._carry(connection, "back", arrive, again=arrive)
+            self.network.later(1, partial(self.tell_proxy, StreamReady(key)))
+        else:
+            del self.at_proxy[key]
+            http = HttpReply(status=effect.http_status)
+            reply = ResponseReceived(request=number, message=effect.message, http=http)
+            arrive = partial(hear, reply, last=True)
+            self._carry(connection, "back", arrive, again=arrive)
+
+    def _up(self, effect: SendUpstream) -> None:
+        """Bring a request to one of the servers, to each in its turn."""
+        name, proxy = effect.request, self.proxy
+        numbers: list[int] = []
+
+        def tell(fact: ProxyInput) -> None:
+            if self.proxy is proxy:
+                self.tell_proxy(fact)
+
+        def answered(message: dict[str, Any] | None) -> None:
+            fact: ProxyInput = UpstreamAnswered(request=name, message=message)
+            if message is None:
+                fact = UpstreamFailed(name)
+            numbers.clear()
+            arrive = partial(ended, fact)
+            self._carry(connection, "back", arrive, again=partial(tell, fact))
+
+        def ended(fact: ProxyInput) -> None:
+            connection.open = False
+            self.up.pop(name, None)
+            tell(fact)
+
+        def heard(message: dict[str, Any]) -> None:
+            arrive = partial(tell, UpstreamNotified(name, message))
+            self._carry(connection, "back", arrive, again=arrive)
+
+        def fail(sent: bool) -> None:
+            self.up.pop(name, None)
+            tell(UpstreamFailed(name, sent=sent))
+
+        def arrive() -> None:
+            connection.reached = True
+            nodes = self.network.nodes
+            if not nodes:
+                connection.open = False
+                fail(False)
+                return
+            node = nodes[name % len(nodes)]
+            numbers.append(self.network.send(node, effect.message, answered, heard))
+
+        def once_more() -> None:
+            if self.network.nodes and effect.message["method"].startswith("tasks/"):
+                self.network.send(self.network.nodes[0], effect.message, lambda _: None)
+
+        def stop() -> None:
+            for number in numbers:
+                self.network.close(number)
+
+        connection = Connection(stop=stop, fail=fail)
+        self.up[name] = connection
+        self._carry(connection, "there", arrive, again=once_more)
+
+    # -- in the end ------------------------------------------------------------------------------------------
+
+    def calm(self, milliseconds: int) -> None:
+        """Let nothing go wrong from now on, for so long."""
+        self.weather.clear()
+        self.server_fates.left.clear()
+        self.proxy_fates.left.clear()
+        self.network.later(KEEP_ALIVE_MS, self._find_dead)
+        self.network.run(milliseconds)
+
+    def _find_dead(self) -> None:
+        """Both ends of a connection on which nothing arrives any more find that out: they keep it alive."""
+        to_proxy = [one for person in self.people.values() for one in person.connections.values()]
+        for connection in [*to_proxy, *self.up.values()]:
+            if connection.silent and connection.open:
+                self._cut(connection)
+
+    def last_of(self, task_id: str) -> TaskRecord | None:
+        """Return the last that was written of a task."""
+        versions = [record for record in self.network.history if record.task_id == task_id]
+        return versions[-1] if versions else None

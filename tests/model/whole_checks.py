@@ -1,0 +1,85 @@
+"""What must hold across all roles: at any time, and once nothing goes wrong any more."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mcp_tasks_proto import Status
+from mcp_tasks_proto.requester import Cancelled, Completed
+from tests.model.test_network import check_records
+from tests.model.whole import TTL_MS, Errand, Whole
+
+__all__ = ["check_end", "check_now"]
+
+CALM_MS: Final = 600_000
+"""Longer than anything takes, once all is well."""
+
+
+def check_now(whole: Whole) -> None:
+    """PRX.4, LIFE.2: a call is carried out once at most, a run begun once; and what was told is so."""
+    for errand in whole.errands:
+        assert len(whole.started.get(errand.number, ())) <= 1, "PRX.4: a call is carried out once"
+        if errand.reference is not None and errand.outcome is not None:
+            _check_outcome(whole, errand)
+    assert all(times == 1 for times in whole.mill.starts.values()), "a run is started once"
+
+
+def _check_outcome(whole: Whole, errand: Errand) -> None:
+    """What was told of a task is what its server has written (REQ.5, PRX.13)."""
+    (task_id,) = whole.started[errand.number]
+    record = whole.last_of(task_id)
+    assert record is not None
+    match errand.outcome:
+        case Completed(result=result):
+            assert record.status is Status.COMPLETED
+            assert record.result is not None
+            assert result["content"] == record.result["content"]
+        case Cancelled():
+            assert record.status is Status.CANCELLED
+            assert errand.wants_cancel
+        case _:
+            raise AssertionError(f"PRX.6: what was acknowledged is lost: {errand.outcome}")
+
+
+def check_end(whole: Whole) -> None:
+    """All goes well from now on: everybody learns how it ended; then nothing is left, and nothing waits."""
+    whole.calm(CALM_MS)
+    check_now(whole)
+    check_records(whole.network)
+    for errand in whole.errands:
+        assert errand.given_up or errand.outcome is not None, "REQ.6: every call has an outcome"
+        for task_id in whole.started.get(errand.number, ()):
+            assert whole.answered.get(task_id, set()) <= whole.plan.keys()
+    _check_servers(whole)
+    _check_proxy(whole)
+    whole.network.run(TTL_MS)
+    left = [record for record in whole.network.store.records.values() if not record.status.terminal]
+    assert not left, "TTL.1: nothing is left parked"
+    for person in whole.people.values():
+        assert not person.host.in_flight
+        assert not person.host.on_show
+
+
+def _check_servers(whole: Whole) -> None:
+    """No server is at a task that has ended, and every worker has learned of it."""
+    network = whole.network
+    for task_id, record in network.store.records.items():
+        for node in network.nodes:
+            if record.status.terminal:
+                assert not network._nodes[node].engine.concerns(task_id)
+                run = whole.mill.runs.get((node, task_id))
+                assert run is None or run.over, "CAN.6: a worker that nobody told to stop"
+
+
+def _check_proxy(whole: Whole) -> None:
+    """The proxy holds nothing that is over, and its ledger says what its callers were told."""
+    proxy = whole.proxy
+    assert proxy is not None
+    assert not proxy._asking._open
+    assert not proxy._callers.by_key
+    for errand in whole.errands:
+        if errand.reference is not None:
+            entry = whole.store.entries[errand.reference["taskId"]]
+            status = "completed" if isinstance(errand.outcome, Completed) else "cancelled"
+            noted = entry.status.value == status
+            assert noted or whole.store_failed, "HIS.1: an end is noted"
