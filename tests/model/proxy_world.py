@@ -435,7 +435,7 @@ class World:
                 assert same_view(kept.view, end.view), "PRX.13: the first end stands"
                 return fact, end.view
             case DrawRandom(), _:
-                return fact, fact.random  # type: ignore[union-attr]
+                return fact, fact.random
         return fact, LOADED
 
     def _outcome(self, want: Want | None, asked: Any, outcome: Any) -> None:
