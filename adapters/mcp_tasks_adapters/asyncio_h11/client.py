@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, cast
 
 from mcp_tasks_adapters.asyncio_h11.loop import AsyncioLoop
+from mcp_tasks_adapters.client.processes import starting
 from mcp_tasks_adapters.clock import SteadyClock
 from mcp_tasks_adapters.connecting import Connector
 from mcp_tasks_adapters.http_exchange import HttpAddress
@@ -61,15 +62,16 @@ class AsyncioClientLoop(AsyncioLoop):
         stderr: Any,
     ) -> _Process:
         """Start a process."""
-        _, process = await self._loop.subprocess_exec(
-            _Process,
-            *command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env=env,
-            cwd=cwd,
-        )
+        with starting():
+            _, process = await self._loop.subprocess_exec(
+                _Process,
+                *command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=env,
+                cwd=cwd,
+            )
         return process
 
 

@@ -1,10 +1,26 @@
-"""How a server's process is ended, on any loop."""
+"""How a server's process is started and ended, on any loop."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from errno import EINVAL
+
 from mcp_tasks_adapters.client.loop import ClientLoop, Process
 
-__all__ = ["see_off"]
+__all__ = ["see_off", "starting"]
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Raise ``OSError`` for whatever a process is not started for.
+
+    A NUL within a command, or an odd name of a variable, is a ``ValueError`` to Python.
+    """
+    try:
+        yield
+    except ValueError as error:
+        raise OSError(EINVAL, str(error)) from error
 
 
 async def see_off(process: Process, loop: ClientLoop, grace_seconds: float) -> int | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import trio
 
+from mcp_tasks_adapters.client.processes import starting
 from mcp_tasks_adapters.clock import SteadyClock
 from mcp_tasks_adapters.connecting import Connector
 from mcp_tasks_adapters.http_exchange import HttpAddress
@@ -67,8 +68,8 @@ class TrioClientLoop(TrioLoop):
         stderr: Any,
     ) -> _Process:
         """Start a process."""
-        return _Process(
-            await trio.lowlevel.open_process(
+        with starting():
+            process = await trio.lowlevel.open_process(
                 list(command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -76,7 +77,7 @@ class TrioClientLoop(TrioLoop):
                 env=env,
                 cwd=cwd,
             )
-        )
+        return _Process(process)
 
 
 @asynccontextmanager
