@@ -365,7 +365,7 @@ def test_prx15_an_upstream_that_no_system_starts_leaves_the_others_working(loop:
         }
         with ScriptedServer(scripts) as server:
             odd = StdioUpstream(name="odd", command=["odd\0name"])
-            upstreams = [odd, HttpUpstream(name="farm", url=server.url)]
+            upstreams = odd, HttpUpstream(name="farm", url=server.url)
             async with proxying(on, Proxy(upstreams)) as proxied, connecting(on, proxied) as client:
                 assert [tool["name"] for tool in await client.list_tools()] == ["farm__work"]
 

@@ -537,9 +537,7 @@ def test_can7_who_leaves_does_not_wait_for_a_cancellation() -> None:
     assert host.in_flight == {}
 
 
-@pytest.mark.parametrize(
-    "how", ["the connection is gone", "the session is ended", "the request is cancelled"]
-)
+@pytest.mark.parametrize("how", ["it hangs up", "the session is ended", "the request is cancelled"])
 @pytest.mark.parametrize("method", ["tools/list", "tasks/get", "tasks/cancel"])
 def test_can7_the_answer_to_who_has_left_disturbs_nobody(method: str, how: str) -> None:
     """What is asked of an upstream for one caller others may await, who get it all the same (LIM.3)."""
@@ -548,7 +546,7 @@ def test_can7_the_answer_to_who_has_left_disturbs_nobody(method: str, how: str) 
     host.give(SettingsChanged(host.engine.settings))  # what upstreams are is asked for again
     exchange = host.ask(method, {"taskId": handle})
     other = host.request("tools/list")
-    if how == "the connection is gone":
+    if how == "it hangs up":
         host.give(ExchangeClosed(exchange))
     elif how == "the session is ended":
         host.head("DELETE")

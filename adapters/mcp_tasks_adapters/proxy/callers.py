@@ -90,7 +90,7 @@ class Credentials:
         except (
             ValueError,
             RecursionError,
-        ) as error:  # numbers may be too long to be read, and tables too deep
+        ) as error:  # numbers too long, tables too deep
             raise CredentialsError(f"{path} is not TOML: {error}.") from error
         rows = content.get("caller")
         if set(content) != {"caller"} or not isinstance(rows, list) or not rows:
