@@ -58,19 +58,21 @@ class Way:
         """What is in flight."""
         return [request.message["method"] for request in self.asked.values() if request.message]
 
-    def answer(self, method: str, result: Mapping[str, Any], **outcome: Any) -> None:
-        """Answer the oldest request of a method with a result, or another outcome."""
+    def answer(self, method: str, result: Mapping[str, Any]) -> None:
+        """Answer the oldest request of a method."""
+        self._report(method, 200, lambda name: {"id": name, "result": {"resultType": "complete", **result}})
+
+    def _report(self, method: str, status: int, said: Callable[[int], Mapping[str, Any]]) -> None:
         name = next(one for one, request in self.asked.items() if request.message["method"] == method)
         del self.asked[name]
-        said = outcome or {"result": {"resultType": "complete", **result}}
-        message = {"jsonrpc": "2.0", "id": name, **said}
-        http = HttpReply(status=400 if "error" in said else 200, session="old")
+        message, http = {"jsonrpc": "2.0", **said(name)}, HttpReply(status=status)
         self.reports.pop(name)(ResponseReceived(request=name, message=message, http=http))
 
     def greet(self) -> None:
         """Open a session of 2025-11-25, as a server that knows no other era."""
         if "server/discover" in self.methods:
-            self.answer("server/discover", {}, error={"code": -32600, "message": "what?"})
+            refusal = {"id": "server-error", "error": {"code": -32600, "message": "No session"}}
+            self._report("server/discover", 400, lambda _: refusal)
         self.answer("initialize", {"protocolVersion": LEGACY_VERSION, "capabilities": {"tools": {}}})
         self.answer("notifications/initialized", {})
 
