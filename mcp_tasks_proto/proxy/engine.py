@@ -207,7 +207,7 @@ class ProxyEngine:
     def _settings_changed(self, changed: SettingsChanged) -> None:
         self._shared.settings = changed.settings
         self._discoveries.settings_changed()
-        self._calls.results.clear()
+        self._calls.forget_results()
         self._listeners.settings_changed()
 
     def _access_changed(self, changed: AccessChanged) -> None:

@@ -159,6 +159,17 @@ def test_prx3_other_settings_drop_what_is_kept() -> None:
     read(host, PAGE)
 
 
+def test_prx3_what_was_asked_before_is_not_kept_under_other_settings() -> None:
+    """It may be of another server, or was seen under an authorization that is another one now."""
+    host = make_proxy()
+    exchange = host.request("resources/read", {"uri": "file:///x"})
+    discover_all(host)
+    host.give(SettingsChanged(make_settings()))
+    host.answer("resources/read", {**PAGE, "cacheScope": "public"})
+    assert view(host.reply_to(exchange))["contents"] == PAGE["contents"]
+    assert read(host, PAGE) == PAGE
+
+
 def test_prx3_no_result_is_kept_for_too_long() -> None:
     host = make_proxy(limits=ProxyLimits(cached_ms=10))
     read(host, {**PAGE, "ttlMs": 2**53})
