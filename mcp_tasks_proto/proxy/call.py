@@ -40,8 +40,8 @@ class Call:
     """Whether the upstream heard of tasks."""
     cached_as: str | None = None
     """What its result is kept under; ``None``: nothing is, and nothing was looked for."""
-    cached_in: ResultCache
-    """Where: with what else is known under the settings that it went up with."""
+    cached_in: ResultCache = field(factory=ResultCache)
+    """Where: beside what else was answered under the settings with which it went up."""
     attempts: int = 0
     request: int | None = None
     promoting: bool = False

@@ -97,7 +97,6 @@ class Calls:
             exchange=exchange,
             upstream=upstream,
             target=Target(upstream.name, authorization, upstream.identity),
-            cached_in=self.results,
             round=round_,
             tool=tool,
         )
@@ -131,9 +130,9 @@ class Calls:
                     return desk.callers.fail(exchange, missing_capability())
                 call.declares = True
         call.declares |= call.row.declares
-        call.cached_as = self._fingerprint(call)
+        call.cached_as, call.cached_in = self._fingerprint(call), self.results
         if call.cached_as is not None:
-            kept = call.cached_in.get(call.target, call.cached_as, desk.shared.now)
+            kept = self.results.get(call.target, call.cached_as, desk.shared.now)
             if kept is not None:
                 return desk.callers.reply(exchange, kept)
         return self._send(call)

@@ -170,6 +170,18 @@ def test_prx3_what_was_asked_before_is_not_kept_under_other_settings() -> None:
     assert read(host, PAGE) == PAGE
 
 
+def test_prx3_what_was_kept_under_other_settings_is_not_for_who_asked_before() -> None:
+    """Nor where that waits for what the upstream is, while the settings change."""
+    host = make_proxy()
+    assert read(host, PAGE) == PAGE
+    host.give(SettingsChanged(make_settings()))
+    exchange = host.request("resources/read", {"uri": "file:///x"})
+    host.give(SettingsChanged(make_settings()))
+    discover_all(host)
+    host.answer("resources/read", {**PAGE, "ttlMs": 7})
+    assert view(host.reply_to(exchange))["ttlMs"] == 7
+
+
 def test_prx3_no_result_is_kept_for_too_long() -> None:
     host = make_proxy(limits=ProxyLimits(cached_ms=10))
     read(host, {**PAGE, "ttlMs": 2**53})
