@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_tasks_proto.proxy import Access, ProxyLimits, SettingsChanged
+from mcp_tasks_proto.proxy import Access, ProxyLimits, SettingsChanged, UpstreamChanged
 from mcp_tasks_proto.proxy.results import NOTE
 from mcp_tasks_proto.testing import ProxyHost
 from mcp_tasks_proto.vocabulary import CACHEABLE_METHODS
@@ -174,7 +174,7 @@ def test_prx3_what_was_kept_under_other_settings_is_not_for_who_asked_before() -
     """Nor where that waits for what the upstream is, while the settings change."""
     host = make_proxy()
     assert read(host, PAGE) == PAGE
-    host.give(SettingsChanged(make_settings()))
+    host.give(UpstreamChanged("renderer"))
     exchange = host.request("resources/read", {"uri": "file:///x"})
     host.give(SettingsChanged(make_settings()))
     discover_all(host)
