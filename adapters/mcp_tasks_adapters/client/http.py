@@ -19,6 +19,7 @@ from typing import Any, Final
 from attrs import define, evolve, field, frozen, validators
 
 from mcp_tasks_adapters.client.loop import ClientLoop, Stream, Unasked
+from mcp_tasks_adapters.client.turns import Turn, pieces
 from mcp_tasks_adapters.driver import Event
 from mcp_tasks_adapters.http_exchange import (
     Fact,
@@ -257,13 +258,25 @@ class HttpTransport:
                 received = await stream.receive()
             except OSError as error:
                 broken, received = broken or error, b""
-            for fact in exchange.receive(received, self._loop.now_ms()):
+            fact = await self._taken_in(exchange, received, report)
+            if broken is not None and isinstance(fact, RequestFailed):
+                return evolve(fact, reason=f"{fact.reason} ({_told(broken)})")
+            if fact is not None:
+                return fact
+
+    async def _taken_in(
+        self, exchange: HttpExchange, received: bytes, report: Callable[[Fact], None]
+    ) -> Fact | None:
+        """Take in what came, and report what it says; return the last fact, if it is among that."""
+        turn, last = Turn(self._loop), None
+        for piece in pieces(received):
+            for fact in exchange.receive(piece, self._loop.now_ms()):
                 if isinstance(fact, NotificationReceived | ServerAsked | StreamOpened):
                     report(fact)
-                elif broken is not None and isinstance(fact, RequestFailed):
-                    return evolve(fact, reason=f"{fact.reason} ({_told(broken)})")
                 else:
-                    return fact
+                    last = fact
+            await turn.share()
+        return last
 
     # -- connections ---------------------------------------------------------------------------------------
 
