@@ -14,7 +14,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from mcp_tasks_adapters.client.loop import ClientLoop, Process, Unasked
-from mcp_tasks_adapters.client.processes import see_off
+from mcp_tasks_adapters.client.processes import look_after, see_off
 from mcp_tasks_adapters.client.turns import Turn, pieces
 from mcp_tasks_adapters.driver import Event
 from mcp_tasks_adapters.jobs import Errand
@@ -286,7 +286,7 @@ class StdioTransport:
 
     async def open(self) -> None:
         """Start the server. Raises ``OSError``."""
-        self._process = await self._spawn()
+        self._process = await self._started()
         self._begin_life()
 
     def send(self, request: SendRequest | SendLegacy, report: Report, *, once: bool = False) -> None:
@@ -341,7 +341,7 @@ class StdioTransport:
         try:
             if self._process is None:
                 await self._pause()
-                self._process = await self._spawn()
+                self._process = await self._started()
         except OSError as error:
             self._tell(self._dialogue.refuse(f"the server cannot be started: {error}"))
             return
@@ -362,6 +362,11 @@ class StdioTransport:
         lost = self._dialogue.lost(f"the server ended (exit code {code})")
         self._unasked(ConnectionLost())
         self._tell(lost)
+
+    async def _started(self) -> Process:
+        process = await self._spawn()
+        look_after(process)
+        return process
 
     async def _pause(self) -> None:
         """Wait before a server is started that ends again and again (LIM.3)."""

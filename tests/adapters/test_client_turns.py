@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from attrs import define, field
 from mcp_tasks_adapters.client.http import ConnectionLimits, HttpTransport
+from mcp_tasks_adapters.client.processes import kill_left
 from mcp_tasks_adapters.client.turns import PIECE_BYTES, pieces
 from mcp_tasks_adapters.http_exchange import HttpAddress
 from mcp_tasks_adapters.stdio_client import StdioTransport
@@ -30,6 +31,7 @@ class Peer:
 
     said: list[bytes]
     heard: list[bytes] = field(factory=list)
+    killed: int = 0
 
     async def receive(self) -> bytes:
         return self.said.pop(0) if self.said else b""
@@ -44,7 +46,7 @@ class Peer:
         return 0
 
     def kill(self) -> None:
-        """It has ended."""
+        self.killed += 1
 
     async def close(self) -> None:
         """There is nothing to be let go."""
@@ -119,3 +121,29 @@ async def test_lim3_an_http_stream_that_floods_leaves_others_their_turns(world: 
     )
     transport.send(ASKED, reports.append)
     assert await turns_of_others(world, peer, reports) >= FLOODS
+
+
+@on_both_loops
+async def test_std1_a_server_is_looked_after_until_it_has_been_seen_off(world: World) -> None:
+    """Whoever has to end at once leaves none of them behind."""
+    loop = slow(world)
+    silence = loop.event()
+
+    class Silent(Peer):
+        async def receive(self) -> bytes:
+            await silence.wait()
+            return b""
+
+    peer = Silent([])
+
+    async def spawn() -> Any:
+        return peer
+
+    transport = StdioTransport(loop, spawn, Limits())
+    await transport.open()
+    kill_left()
+    assert peer.killed == 1
+    silence.set()
+    await transport.close()
+    kill_left()
+    assert peer.killed == 2, "by whoever saw it off"
