@@ -7,10 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from attrs import define, field
-from mcp_tasks_adapters.client.http import ConnectionLimits, HttpTransport
 from mcp_tasks_adapters.client.processes import kill_left
 from mcp_tasks_adapters.client.turns import PIECE_BYTES, pieces
-from mcp_tasks_adapters.http_exchange import HttpAddress
 from mcp_tasks_adapters.stdio_client import StdioTransport
 
 from mcp_tasks_proto.limits import Limits
@@ -50,9 +48,6 @@ class Peer:
 
     async def close(self) -> None:
         """There is nothing to be let go."""
-
-    def idle(self) -> bool:
-        return False
 
 
 def slow(world: World) -> Any:
@@ -99,26 +94,6 @@ async def test_lim3_a_server_on_stdio_that_floods_leaves_others_their_turns(worl
 
     reports: list[Any] = []
     transport = StdioTransport(slow(world), spawn, Limits())
-    transport.send(ASKED, reports.append)
-    assert await turns_of_others(world, peer, reports) >= FLOODS
-
-
-@on_both_loops
-async def test_lim3_an_http_stream_that_floods_leaves_others_their_turns(world: World) -> None:
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
-    peer = Peer([head, *[b": no message\n" * 2048] * FLOODS, b"data: " + ANSWER + b"\n\n"])
-
-    async def open_stream() -> Any:
-        return peer
-
-    reports: list[Any] = []
-    transport = HttpTransport(
-        HttpAddress.parse("http://farm.example/mcp"),
-        loop=slow(world),
-        open_stream=open_stream,
-        limits=Limits(),
-        connection_limits=ConnectionLimits(),
-    )
     transport.send(ASKED, reports.append)
     assert await turns_of_others(world, peer, reports) >= FLOODS
 
