@@ -600,6 +600,11 @@ def test_the_stream_for_what_is_said_unasked_lets_calls_go_ahead() -> None:
     assert len(host.sent_legacy("tools/call")) == 1
 
 
+def test_what_is_said_by_an_upstream_that_was_asked_nothing_is_nobodys_concern() -> None:
+    host = make_dual_era()
+    assert host.give(UpstreamSaid(upstream="renderer", authorization="", fact=ConnectionLost())) == []
+
+
 def test_what_a_modern_upstream_asks_is_nobodys_concern() -> None:
     host = make_dual_era()
     host.request("tools/call", {"name": "render"})
