@@ -222,9 +222,8 @@ class DualEraUpstreams:
         """Have something sent on a way, or stopped. To its name there may be another server by now, which is
         to have none of it: neither a call, nor the id of a task, nor a session's (PRX.7)."""
         if isinstance(effect, StopUpstream):
-            if self._unsent.pop(effect.request, None) is None:
-                self._sent.pop(effect.request, None)
-                self._out.append(effect)
+            self._unsent.pop(effect.request, None)
+            self._out += [] if self._sent.pop(effect.request, None) is None else [effect]
             return
         name = effect.request if isinstance(effect, SendUpstream) else effect.send.request
         if self._ways.get((way.upstream, way.authorization)) is way:
