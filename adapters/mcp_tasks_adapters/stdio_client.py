@@ -14,7 +14,8 @@ from typing import Any, Final
 from attrs import define, field
 
 from mcp_tasks_adapters.client.loop import ClientLoop, Process, Unasked
-from mcp_tasks_adapters.client.processes import see_off
+from mcp_tasks_adapters.client.processes import look_after, see_off
+from mcp_tasks_adapters.client.turns import Turn, pieces
 from mcp_tasks_adapters.driver import Event
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.outcomes import describe
@@ -49,6 +50,10 @@ Report = Callable[[Fact], None]
 _log = logging.getLogger("mcp_tasks_adapters")
 
 
+COMPLAINTS: Final = 16
+"""How often the log has it that a server writes what it should not, in all its lives."""
+
+
 @define(eq=False)
 class _Asked:
     """A request that awaits its answer."""
@@ -72,6 +77,8 @@ class StdioDialogue:
         self._lines = LineDecoder(limits)
         self._asked: dict[int, _Asked] = {}
         self._output: dict[object, bytes] = {}  # in order; requests under their id
+        self._taken: list[int] = []  # what was taken to be written, and has no answer
+        self._complaints = 0
 
     @property
     def has_output(self) -> bool:
@@ -110,14 +117,16 @@ class StdioDialogue:
             return b""
         name = next(iter(self._output))
         if isinstance(name, int):
-            self._asked[name].written = True
+            asked = self._asked[name]
+            asked.written = True
+            if not asked.method:
+                self._taken.append(name)
         return self._output.pop(name)
 
     def sent(self) -> list[Fact]:
         """Return what becomes of what was written and has no answer: that it was."""
-        over = [name for name, asked in self._asked.items() if asked.written and not asked.method]
-        for name in over:
-            del self._asked[name]
+        over = [name for name in self._taken if self._asked.pop(name, None) is not None]
+        self._taken.clear()
         return [ResponseReceived(request=name, message=None) for name in over]
 
     def receive(self, data: bytes) -> list[Fact]:
@@ -161,10 +170,10 @@ class StdioDialogue:
         try:
             message = decode(line, self._limits)
         except RemoteProtocolError as error:
-            _log.warning("the server wrote a line to stdout that is no message: %s", error)
+            self._complain("the server wrote a line to stdout that is no message: %s", error)
             return None
         match parse_message(message):
-            case Response(id=int() as name) if name in self._asked:
+            case Response(id=int() as name) if self._heard_of(name) is not None:
                 del self._asked[name]
                 return ResponseReceived(request=name, message=message)
             case Notification(method="notifications/cancelled", params=params):
@@ -178,9 +187,14 @@ class StdioDialogue:
                 return ServerAsked(message=message, new_id=token_urlsafe(24))
         return None
 
+    def _heard_of(self, name: Any) -> _Asked | None:
+        """Return what is asked under an id, if the server can know of it: a guess is no answer."""
+        asked = self._asked.get(name) if type(name) is int else None
+        return asked if asked is not None and asked.written else None
+
     def _cancelled(self, name: Any) -> Fact | None:
         """A server may end no request of ours but a listen stream, whose result is of no use then."""
-        asked = self._asked.get(name) if type(name) is int else None
+        asked = self._heard_of(name)
         if asked is None or asked.method != "subscriptions/listen":
             return None
         return self._failed(name, "the server ended the stream", sent=True)
@@ -204,7 +218,7 @@ class StdioDialogue:
 
     def _too_long(self) -> Fact | None:
         """A line was skipped. Whose it was nobody knows, unless there is but one that it can be for."""
-        _log.warning("the server wrote a line that is over Limits.message_bytes")
+        self._complain("the server wrote a line that is over Limits.message_bytes")
         waiting = [
             name
             for name, asked in self._asked.items()
@@ -214,6 +228,14 @@ class StdioDialogue:
             return None
         reason = "the server's answer is over a limit of this side (Limits.message_bytes)"
         return self._failed(waiting[0], reason, sent=True)
+
+    def _complain(self, what: str, *more: object) -> None:
+        """Log what is wrong with a server, a number of times at most: one may do nothing else (LIM.3)."""
+        self._complaints += 1
+        if self._complaints <= COMPLAINTS:
+            _log.warning(what, *more)
+        if self._complaints == COMPLAINTS:
+            _log.warning("no more is said of what this server writes")
 
 
 def _nobody(_: Unasked) -> None:
@@ -264,7 +286,7 @@ class StdioTransport:
 
     async def open(self) -> None:
         """Start the server. Raises ``OSError``."""
-        self._process = await self._spawn()
+        self._process = await self._started()
         self._begin_life()
 
     def send(self, request: SendRequest | SendLegacy, report: Report, *, once: bool = False) -> None:
@@ -319,7 +341,7 @@ class StdioTransport:
         try:
             if self._process is None:
                 await self._pause()
-                self._process = await self._spawn()
+                self._process = await self._started()
         except OSError as error:
             self._tell(self._dialogue.refuse(f"the server cannot be started: {error}"))
             return
@@ -341,6 +363,11 @@ class StdioTransport:
         self._unasked(ConnectionLost())
         self._tell(lost)
 
+    async def _started(self) -> Process:
+        process = await self._spawn()
+        look_after(process)
+        return process
+
     async def _pause(self) -> None:
         """Wait before a server is started that ends again and again (LIM.3)."""
         if self._short_lives > 1:
@@ -357,7 +384,10 @@ class StdioTransport:
 
     async def _read(self, process: Process) -> None:
         while data := await process.receive():
-            self._tell(self._dialogue.receive(data))
+            turn = Turn(self._loop)
+            for piece in pieces(data):
+                self._tell(self._dialogue.receive(piece))
+                await turn.share()
 
     async def _write(self) -> None:
         while self._process is not None:

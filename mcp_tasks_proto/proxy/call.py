@@ -13,6 +13,7 @@ from mcp_tasks_proto.proxy.callers import Exchange
 from mcp_tasks_proto.proxy.decision import Row
 from mcp_tasks_proto.proxy.discovery import UpstreamTool
 from mcp_tasks_proto.proxy.errors import Trouble, trouble
+from mcp_tasks_proto.proxy.results import ResultCache
 from mcp_tasks_proto.proxy.rounds import Round
 from mcp_tasks_proto.proxy.settings import Upstream
 from mcp_tasks_proto.proxy.upstreams import Answer, Target
@@ -39,6 +40,8 @@ class Call:
     """Whether the upstream heard of tasks."""
     cached_as: str | None = None
     """What its result is kept under; ``None``: nothing is, and nothing was looked for."""
+    cached_in: ResultCache = field(factory=ResultCache)
+    """Where: beside what else was answered under the settings with which it went up."""
     attempts: int = 0
     request: int | None = None
     promoting: bool = False

@@ -62,6 +62,10 @@ class Calls:
     promotions: Promotions
     results: ResultCache = field(init=False, factory=ResultCache)
 
+    def forget_results(self) -> None:
+        """Other settings are in force: keep nothing that was, nor what is still to come of them (PRX.2)."""
+        self.results = ResultCache()
+
     # -- down to the decision ----------------------------------------------------------------------------
 
     def call_tool(self, exchange: Exchange) -> None:
@@ -126,7 +130,7 @@ class Calls:
                     return desk.callers.fail(exchange, missing_capability())
                 call.declares = True
         call.declares |= call.row.declares
-        call.cached_as = self._fingerprint(call)
+        call.cached_as, call.cached_in = self._fingerprint(call), self.results
         if call.cached_as is not None:
             kept = self.results.get(call.target, call.cached_as, desk.shared.now)
             if kept is not None:
@@ -278,7 +282,7 @@ class Calls:
                 return self.desk.callers.fail(exchange, trouble(Trouble.TOO_LONG))
             result = cut
         if call.cached_as is not None and not call.declares:
-            self.results.put(call.target, call.cached_as, result, shared.now, shared.limits)
+            call.cached_in.put(call.target, call.cached_as, result, shared.now, shared.limits)
         return self.desk.callers.reply(exchange, result)
 
     def _bridge(self, call: Call, result: dict[str, Any]) -> None:

@@ -209,7 +209,7 @@ class ProxyEngine:
         if changed.settings.deleted_projects - before.deleted_projects:
             self._purge()
         self._discoveries.settings_changed()
-        self._calls.results.clear()
+        self._calls.forget_results()
         self._listeners.settings_changed()
 
     def _access_changed(self, changed: AccessChanged) -> None:

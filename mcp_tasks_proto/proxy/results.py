@@ -87,11 +87,6 @@ class ResultCache:
             self._remove(next(iter(self._kept)))
         self._add(key, _Kept(result, now + min(ttl_ms, limits.cached_ms), size))
 
-    def clear(self) -> None:
-        """Forget all of it."""
-        self._kept.clear()
-        self._bytes = 0
-
     def _add(self, key: Hashable, kept: _Kept) -> None:
         self._kept[key] = kept
         self._bytes += kept.size

@@ -286,6 +286,9 @@ def test_says_that_it_cannot_listen(loop: str, authors_file: Path) -> None:
         ran = run("serve", f"{authors_file}:server", "--loop", loop, "--port", port)
     assert ran.returncode == 1
     assert ran.stderr == f"Error: Cannot listen on 127.0.0.1 port {port}: {os.strerror(98)}.\n"
+    ran = run("serve", f"{authors_file}:server", "--loop", loop, "--host", "a..b")
+    assert ran.returncode == 1
+    assert ran.stderr == "Error: Cannot listen on a..b port 0: this cannot be the name of a host.\n"
 
 
 # -- serve, over stdio -------------------------------------------------------------------------------

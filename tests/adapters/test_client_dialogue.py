@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from mcp_tasks_adapters.stdio_client import StdioDialogue
 
 from mcp_tasks_proto.limits import Limits
@@ -159,3 +160,22 @@ def test_an_over_long_line_belongs_to_the_only_one_that_waits() -> None:
     small.take_output()
     assert small.receive(b"x" * 1000 + b"\n") == []  # it could be for either
     assert len(small.receive(line(result(3)) + line(result(4)))) == 2
+
+
+def test_lim3_the_log_has_so_many_complaints_of_a_server(caplog: pytest.LogCaptureFixture) -> None:
+    dialogue = asked("a")
+    assert dialogue.receive(b"no message\n" * 1000) == []
+    assert len(caplog.records) == 17
+    assert caplog.messages[-1] == "no more is said of what this server writes"
+    assert dialogue.receive(line(result(1))) == [ResponseReceived(request=1, message=result(1))]
+
+
+def test_std1_what_was_not_written_yet_cannot_be_answered() -> None:
+    """A server may guess ids; what it guessed is asked all the same, and answered once."""
+    dialogue = StdioDialogue(Limits())
+    ask(dialogue, 1)
+    ask(dialogue, 2, "subscriptions/listen")
+    guesses = [result(1), result(2), notification_message("notifications/cancelled", {"requestId": 2})]
+    dialogue.receive(b"".join(map(line, guesses)))
+    assert [json.loads(dialogue.take_output())["id"] for _ in range(2)] == [1, 2]
+    assert dialogue.receive(line(result(1))) == [ResponseReceived(request=1, message=result(1))]

@@ -104,6 +104,7 @@ def test_nobody_listens(loop: str) -> None:
     ("command", "why"),
     [
         (["/no/such/command"], "the server cannot be started"),
+        (["no\0command"], "the server cannot be started"),
         ([sys.executable, "-c", "raise SystemExit(3)"], "the server ended (exit code 3)"),
     ],
 )

@@ -50,7 +50,13 @@ STORE_KEY = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 OTHER_KEY = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
 CERTIFICATE = Path(__file__).parent / "localhost.pem"
 NIGHTLY = "canary-of-the-nightly-build"
-SECRETS = {"FARM_TOKEN": "canary-at-the-farm", "NIGHTLY_BUILD_KEY": NIGHTLY, "EMPTY": " ", "SHORT": "short"}
+SECRETS = {
+    "FARM_TOKEN": "canary-at-the-farm",
+    "NIGHTLY_BUILD_KEY": NIGHTLY,
+    "EMPTY": " ",
+    "SHORT": "short",
+    "FOREIGN": "canary-of-the-señora",
+}
 DIGEST = sha256(b"a-token-of-alices-0123").hexdigest()
 FARM = '[upstreams.farm]\nurl = "http://farm.example/mcp"\n'
 TEAM = '[projects.film]\n[members.alice]\nroles = { film = "team" }\n'
@@ -116,7 +122,7 @@ def test_the_example_means_what_it_says(folder: Path) -> None:
     assert settings.retention == Retention(payload_ms=12 * 3_600_000, metadata_ms=30 * 86_400_000)
 
 
-OTHERS: Final = {"EMPTY": " ", "SHORT": "short"}
+OTHERS: Final = {name: SECRETS[name] for name in ("EMPTY", "SHORT", "FOREIGN")}
 """What an upstream that is started hears of the environment: nothing that is a secret of the proxy's."""
 
 
@@ -254,6 +260,12 @@ MISTAKES: Final[list[tuple[str, int, str]]] = [
     ("[listen]\nport = -1", 4, "is 0 at least"),
     ("[listen]\nhost = ''", 4, "listen.host: is empty: leave it out, or fill it in"),
     ("[listen]\npath = 'mcp'", 4, "a path begins with /"),
+    ("[listen]\npath = '/mcp?x=1'", 4, "listen.path: a path begins with /, and has printable ASCII"),
+    ("[listen]\npath = '/é'", 4, "has printable ASCII characters other than # and ?"),
+    ('[listen]\nhost = "a\\u0000"', 4, "listen.host: holds a NUL character"),
+    ('[listen]\nallow_hosts = ["a", "b\\u0000"]', 4, "listen.allow_hosts[1]: holds a NUL character"),
+    (f"[listen]\n\nport = {'1' * 5000}", 5, "this number has too many digits"),
+    (f"[listen]\nport = {'[' * 5000}{']' * 5000}", 0, "is nested too deep"),
     ("[listen]\nallow_hosts = 'a'", 4, "is an array of strings, not a string"),
     ("[listen]\nallow_hosts = [\n'a',\n1\n]", 6, "listen.allow_hosts[1]: is a string that is not empty"),
     ("[store]\nplace = 'postgres:x'", 4, "store.place: is sqlite:FILE or memory: (with the colon)"),
@@ -274,6 +286,7 @@ MISTAKES: Final[list[tuple[str, int, str]]] = [
     ("[retention]\nmetadata_days = 91", 4, "is 90 at most: records of tasks are kept for ninety days"),
     ("[limits]\ntask = 1", 4, "limits.task: there is no such key; did you mean 'tasks'?"),
     ("[limits]\ntasks = 0", 4, "limits.tasks: is 1 at least"),
+    (f"[limits]\nbody_timeout_ms = {10**400}", 4, "limits.body_timeout_ms: is 9007199254740991 at most"),
     # upstreams
     (
         "[upstreams.a__b]\nurl = 'http://a.example/'",
@@ -291,6 +304,8 @@ MISTAKES: Final[list[tuple[str, int, str]]] = [
     ("[upstreams.a]\ncommand = []", 4, "is empty: write the program and its arguments"),
     ("[upstreams.a]\ncommand = 'x'", 4, "is an array of strings, not a string"),
     ("[upstreams.a]\ncommand = ['x']\nfolder = 'none'", 5, "there is no such folder"),
+    ('[upstreams.a]\ncommand = ["x\\u0000"]', 4, "upstreams.a.command[0]: holds a NUL character"),
+    ("[upstreams.a]\ncommand = ['x']\nenvironment = { 'A=B' = 'c' }", 5, "is no name of a variable"),
     ("[upstreams.a]\ncommand = ['x']\nurls = 'x'", 5, "there is no such key"),
     ("[upstreams.a]\nurl = 'http://a.example/'\nlabel = 'farm'", 3, "has the label of farm"),
     ("[upstreams]\na = 1", 4, "upstreams.a: is a table, not a whole number"),
@@ -335,11 +350,12 @@ MISTAKES: Final[list[tuple[str, int, str]]] = [
     ("[api_keys.a]\nkey = 'canary'", 4, "a credential is not written here: say sha256 ="),
     ("[api_keys.a]\nvariable = 'SHORT'", 4, "the variable SHORT holds fewer than 16 characters"),
     ("[api_keys.a]\nvariable = 'NONE'", 4, "the variable NONE is not set"),
+    ("[api_keys.a]\nvariable = 'FOREIGN'", 4, "FOREIGN holds no line of printable ASCII: no header has it"),
     ("[api_keys.a]\nsha256_file = 'none'", 4, "none cannot be read"),
 ]
 
 
-@pytest.mark.parametrize(("text", "line", "complaint"), MISTAKES, ids=[text for text, _, _ in MISTAKES])
+@pytest.mark.parametrize(("text", "line", "complaint"), MISTAKES, ids=[text[:60] for text, _, _ in MISTAKES])
 def test_a_mistake_is_named_with_its_line(folder: Path, text: str, line: int, complaint: str) -> None:
     (folder / "two lines").write_text("a\nb")
     ((found, said),) = mistakes(folder, f"{FARM}{text}\n")

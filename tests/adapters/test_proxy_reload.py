@@ -12,9 +12,11 @@ from mcp_tasks_adapters.proxy import Caller, HttpUpstream, MemoryProxyStore, Pro
 from mcp_tasks_adapters.proxy.driver import ProxyDriver
 from mcp_tasks_adapters.proxy.transports import Transports
 
+from mcp_tasks_proto.legacy.messages import ConnectionLost
 from mcp_tasks_proto.proxy import Access, ProxyLimits
 from mcp_tasks_proto.requester import NotificationReceived, ResponseReceived, SendRequest
-from mcp_tasks_proto.vocabulary import MODERN_VERSION
+from mcp_tasks_proto.requester.inputs import HttpReply
+from mcp_tasks_proto.vocabulary import LEGACY_VERSION, MODERN_VERSION
 from tests.adapters.driver_harness import Exchange, World, on_both_loops, on_trio
 
 FARM = HttpUpstream(name="farm", url="http://farm.example/mcp", headers={"Authorization": "Bearer one"})
@@ -33,13 +35,15 @@ class Way:
     reports: dict[int, Callable[[Any], None]] = field(factory=dict)
     closed: int = 0
     broken: bool = False
+    says: Callable[[Any], None] = field(default=lambda _: None)
+    """Takes what belongs to no request."""
 
     def send(self, request: Any, report: Callable[[Any], None], *, once: bool) -> None:
         self.asked[request.request] = request
         self.reports[request.request] = report
 
     def unasked(self, report: Callable[[Any], None]) -> None:
-        """Nothing is said here that belongs to no request."""
+        self.says = report
 
     def stop(self, request: int) -> None:
         del self.asked[request]
@@ -52,13 +56,25 @@ class Way:
     @property
     def methods(self) -> list[str]:
         """What is in flight."""
-        return [request.message["method"] for request in self.asked.values()]
+        return [request.message["method"] for request in self.asked.values() if request.message]
 
     def answer(self, method: str, result: Mapping[str, Any]) -> None:
+        """Answer the oldest request of a method."""
+        self._report(method, 200, lambda name: {"id": name, "result": {"resultType": "complete", **result}})
+
+    def _report(self, method: str, status: int, said: Callable[[int], Mapping[str, Any]]) -> None:
         name = next(one for one, request in self.asked.items() if request.message["method"] == method)
         del self.asked[name]
-        message = {"jsonrpc": "2.0", "id": name, "result": {"resultType": "complete", **result}}
-        self.reports.pop(name)(ResponseReceived(request=name, message=message))
+        message, http = {"jsonrpc": "2.0", **said(name)}, HttpReply(status=status)
+        self.reports.pop(name)(ResponseReceived(request=name, message=message, http=http))
+
+    def greet(self) -> None:
+        """Open a session of 2025-11-25, as a server that knows no other era."""
+        if "server/discover" in self.methods:
+            refusal = {"id": "server-error", "error": {"code": -32600, "message": "No session"}}
+            self._report("server/discover", 400, lambda _: refusal)
+        self.answer("initialize", {"protocolVersion": LEGACY_VERSION, "capabilities": {"tools": {}}})
+        self.answer("notifications/initialized", {})
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
         """Say something on every stream."""
@@ -173,6 +189,35 @@ async def test_prx2_an_upstream_that_is_as_before_keeps_its_way(world: World) ->
     await running.reconfigure(FARM, evolve(LOCAL, env={"X": "1"}))
     await running.listen()
     assert (len(running.ways), [way.closed for way in running.ways]) == (4, [0, 0, 0, 0])
+
+
+@on_both_loops
+async def test_leg2_another_process_has_another_session(world: World) -> None:
+    await changes_its_way(world, LOCAL, evolve(LOCAL, env={"X": "1"}))
+
+
+@on_both_loops
+async def test_leg2_another_authorization_has_another_session(world: World) -> None:
+    """What was seen under the one is not for the other (PRX.7)."""
+    await changes_its_way(world, FARM, evolve(FARM, headers={"Authorization": "Bearer two"}))
+
+
+async def changes_its_way(world: World, before: Any, after: Any) -> None:
+    """Have a server of 2025-11-25 asked, and asked again when the way to it is another one."""
+    running = Running(world, Proxy([before]))
+    exchange = await world.ask("tools/list")
+    (old,) = running.ways
+    old.greet()
+    old.answer("tools/list", {"tools": []})
+    assert exchange.result["tools"] == []
+    await running.reconfigure(after)
+    exchange = await world.ask("tools/list")
+    new = running.ways[-1]
+    assert (old is not new, new.methods) == (True, ["initialize"])
+    new.greet()
+    old.says(ConnectionLost())
+    new.answer("tools/list", {"tools": [{"name": "new", "inputSchema": {"type": "object"}}]})
+    assert [tool["name"] for tool in exchange.result["tools"]] == ["new"]
 
 
 @on_both_loops

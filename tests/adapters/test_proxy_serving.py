@@ -357,6 +357,22 @@ def test_prx15_an_upstream_on_stdio_is_started_when_it_is_needed(loop: str) -> N
 
 
 @on_loops
+def test_prx15_an_upstream_that_no_system_starts_leaves_the_others_working(loop: str) -> None:
+    async def go(on: Any) -> None:
+        scripts = {
+            "server/discover": lambda reply: reply.result(DISCOVERED),
+            "tools/list": lambda reply: reply.result(LISTED),
+        }
+        with ScriptedServer(scripts) as server:
+            odd = StdioUpstream(name="odd", command=["odd\0name"])
+            upstreams = odd, HttpUpstream(name="farm", url=server.url)
+            async with proxying(on, Proxy(upstreams)) as proxied, connecting(on, proxied) as client:
+                assert [tool["name"] for tool in await client.list_tools()] == ["farm__work"]
+
+    run(loop, go)
+
+
+@on_loops
 def test_prx4_a_call_whose_answer_is_lost_is_sent_once(loop: str) -> None:
     scripts = {
         "server/discover": lambda reply: reply.result(DISCOVERED),

@@ -168,6 +168,8 @@ def test_keys_come_from_a_variable() -> None:
     assert [opens(keys, key) for key in (NEW, OLD, OTHER)] == [True, True, False]
     assert RecordKeys.from_environment("KEYS", {"KEYS": " "}) is None
     assert RecordKeys.from_environment("KEYS", {}) is None
+    with pytest.raises(StoreError, match="Base64"):
+        RecordKeys.from_environment("KEYS", {"KEYS": "ñ"})
 
 
 @pytest.mark.parametrize(

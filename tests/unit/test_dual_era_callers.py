@@ -43,6 +43,7 @@ from tests.unit.proxy_world import (
     discover_all,
     error,
     make_settings,
+    methods,
     reason,
     result,
     task,
@@ -536,6 +537,43 @@ def test_can7_who_leaves_does_not_wait_for_a_cancellation() -> None:
     for method in ("tasks/get", "tasks/cancel", "tasks/get"):
         host.answer(method, task(task_id="up-7") if method == "tasks/get" else {})
     host.give(ExchangeClosed(exchange))
+    host.advance(5000)
+    assert host.in_flight == {}
+
+
+@pytest.mark.parametrize("how", ["it hangs up", "the session is ended", "the request is cancelled"])
+@pytest.mark.parametrize("method", ["tools/list", "tasks/get", "tasks/cancel"])
+def test_can7_the_answer_to_who_has_left_disturbs_nobody(method: str, how: str) -> None:
+    """What is asked of an upstream for one caller others may await, who get it all the same (LIM.3)."""
+    host = bridged()
+    handle = made(host)
+    host.give(SettingsChanged(host.engine.settings))  # what upstreams are is asked for again
+    exchange = host.ask(method, {"taskId": handle})
+    other = host.request("tools/list")
+    if how == "it hangs up":
+        host.give(ExchangeClosed(exchange))
+    elif how == "the session is ended":
+        host.head("DELETE")
+    else:
+        host.tell("notifications/cancelled", {"requestId": 2})
+    if method != "tools/list":
+        host.answer("tasks/get", task(task_id="up-7"))
+    discover_all(host)
+    assert "tools" in result(host.reply_to(other))
+    assert ("tasks/cancel" in methods(host)) is (method == "tasks/cancel")  # the wish is passed on
+    if method == "tasks/cancel":
+        host.answer("tasks/cancel", {})
+    assert host.in_flight == {}
+
+
+def test_can7_who_leaves_while_a_cancellation_is_looked_for_has_it_looked_for_no_more() -> None:
+    host = bridged()
+    handle = made(host)
+    exchange = host.ask("tasks/cancel", {"taskId": handle})
+    host.answer("tasks/get", task(task_id="up-7"))
+    host.answer("tasks/cancel", {})
+    host.give(ExchangeClosed(exchange))
+    host.answer("tasks/get", task(task_id="up-7"))
     host.advance(5000)
     assert host.in_flight == {}
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from mcp_tasks_proto import ExchangeClosed, LocalProtocolError, TimePassed
 from mcp_tasks_proto.legacy.messages import ConnectionLost, ServerAsked, StreamOpened
-from mcp_tasks_proto.legacy.proxy import DualEraUpstreams, UpstreamSaid, UpstreamsClosing
+from mcp_tasks_proto.legacy.proxy import (
+    DualEraUpstreams,
+    SendLegacyUpstream,
+    UpstreamSaid,
+    UpstreamsClosing,
+)
 from mcp_tasks_proto.proxy import (
     Access,
     InputKind,
@@ -20,6 +25,7 @@ from mcp_tasks_proto.proxy import (
     UpstreamAnswered,
 )
 from mcp_tasks_proto.requester import NotificationReceived, RequestFailed, ResponseReceived
+from mcp_tasks_proto.vocabulary import LEGACY_VERSION
 from mcp_tasks_proto.wire.jsonrpc import notification_message, request_message
 from tests.unit.dual_era_proxy_world import DualEraHost, legacy_task, legacy_tool, make_dual_era
 from tests.unit.proxy_world import FORMS, START, discover, error, make_settings, reason, result, view
@@ -641,6 +647,11 @@ def test_the_stream_for_what_is_said_unasked_lets_calls_go_ahead() -> None:
     assert len(host.sent_legacy("tools/call")) == 1
 
 
+def test_what_is_said_by_an_upstream_that_was_asked_nothing_is_nobodys_concern() -> None:
+    host = make_dual_era()
+    assert host.give(UpstreamSaid(upstream="renderer", authorization="", fact=ConnectionLost())) == []
+
+
 def test_what_a_modern_upstream_asks_is_nobodys_concern() -> None:
     host = make_dual_era()
     host.request("tools/call", {"name": "render"})
@@ -653,17 +664,63 @@ def test_what_a_modern_upstream_asks_is_nobodys_concern() -> None:
     assert host.legacy_sent == []
 
 
-def test_other_settings_let_go_of_upstreams_that_are_others_now() -> None:
+def test_prx7_other_settings_let_go_of_upstreams_that_are_others_now() -> None:
+    """What goes up by this name goes to the other server, which is not to hear of an old session."""
     host = make_dual_era(Upstream(name="one"), Upstream(name="two"), Upstream(name="three"))
     host.request("server/discover")
     for name in ("one", "two", "three"):
         host.turn_legacy(upstream=name)
     host.give(SettingsChanged(make_settings(Upstream(name="one"), Upstream(name="two", identity="other"))))
-    ended = [one.upstream for one in host.legacy_sent if one.send.verb == "DELETE"]
-    assert ended == ["two", "three"]
+    assert [one.upstream for one in host.legacy_sent if one.send.verb == "DELETE"] == []
     host.request("server/discover")
     assert [one.upstream for one in host.of(SendUpstream)][-1] == "two"
     assert len(host.sent_legacy("tools/list")) == 4
+
+
+OTHER_SERVER: Final = SettingsChanged(make_settings(Upstream(name="renderer", identity="other")))
+
+
+@pytest.mark.parametrize("step", ["server/discover", "initialize", "notifications/initialized"])
+def test_prx7_what_waited_for_a_session_never_goes_to_another_server(step: str) -> None:
+    host = make_dual_era()
+    exchange = host.request("tools/call", {"name": "render"})
+    if step != "server/discover":
+        host.give(
+            UpstreamAnswered(request=host.waiting("server/discover").request, message={}, http_status=400)
+        )
+    if step == "notifications/initialized":
+        host.answer("initialize", {"protocolVersion": LEGACY_VERSION, "capabilities": {"tools": {}}})
+    host.give(OTHER_SERVER)
+    sent = len(host.effects)
+    name = host.waiting(step).request
+    if step == "server/discover":
+        host.give(UpstreamAnswered(request=name, message=None, http_status=400))
+    elif step == "initialize":
+        host.answer("initialize", {"protocolVersion": LEGACY_VERSION, "capabilities": {"tools": {}}})
+    else:
+        host.accept(step)
+    assert [one for one in host.effects[sent:] if isinstance(one, (SendUpstream, SendLegacyUpstream))] == []
+    assert error(host.reply_to(exchange))["code"] == -32603
+
+
+def test_prx7_what_a_task_ended_with_is_not_fetched_from_another_server() -> None:
+    host = make_dual_era()
+    exchange = host.request("tasks/get", {"taskId": handed_out(host)})
+    host.give(OTHER_SERVER)
+    host.answer("tasks/get", legacy_task("completed"))
+    assert host.sent_legacy("tasks/result") == []
+    assert reason(host.reply_to(exchange)) == "upstream_unavailable"
+
+
+def test_prx7_the_stream_of_a_server_that_is_not_meant_any_more_is_ended() -> None:
+    host = make_dual_era()
+    host.request("tools/call", {"name": "render"})
+    host.turn_legacy()
+    (get,) = [one for one in host.legacy_sent if one.send.verb == "GET"]
+    host.give(OTHER_SERVER)
+    assert host.of(StopUpstream) == [StopUpstream(get.send.request)]
+    host.advance(400_000)
+    assert host.of(StopUpstream)[1:] == []
 
 
 def test_lim3_ways_that_nobody_would_miss_make_room() -> None:

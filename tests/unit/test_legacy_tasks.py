@@ -276,6 +276,20 @@ def test_leg7_a_store_that_cannot_tell_is_asked_again() -> None:
     assert client.error(exchange) == UNKNOWN
 
 
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel"])
+def test_can7_the_answer_of_the_store_to_who_has_left_disturbs_nobody(method: str) -> None:
+    client, _ = waiting()
+    host = client.host
+    host.held = True
+    exchange = client.request(method, {"taskId": TASK})
+    host.give(ExchangeClosed(exchange))
+    host.held = False
+    while host.asked:
+        host.answer_next()
+    assert client.replies(exchange) == []
+    assert get(client)["status"] == ("working" if method == "tasks/get" else "cancelled")
+
+
 def test_leg7_nobody_waits_for_what_was_asked_when_the_answer_comes() -> None:
     client, exchange = waiting()
     host = client.host

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_tasks_proto.proxy import Access, ProxyLimits, SettingsChanged
+from mcp_tasks_proto.proxy import Access, ProxyLimits, SettingsChanged, UpstreamChanged
 from mcp_tasks_proto.proxy.results import NOTE
 from mcp_tasks_proto.testing import ProxyHost
 from mcp_tasks_proto.vocabulary import CACHEABLE_METHODS
@@ -157,6 +157,29 @@ def test_prx3_other_settings_drop_what_is_kept() -> None:
     read(host, PAGE)
     host.give(SettingsChanged(make_settings()))
     read(host, PAGE)
+
+
+def test_prx3_what_was_asked_before_is_not_kept_under_other_settings() -> None:
+    """It may be of another server, or was seen under an authorization that is another one now."""
+    host = make_proxy()
+    exchange = host.request("resources/read", {"uri": "file:///x"})
+    discover_all(host)
+    host.give(SettingsChanged(make_settings()))
+    host.answer("resources/read", {**PAGE, "cacheScope": "public"})
+    assert view(host.reply_to(exchange))["contents"] == PAGE["contents"]
+    assert read(host, PAGE) == PAGE
+
+
+def test_prx3_what_was_kept_under_other_settings_is_not_for_who_asked_before() -> None:
+    """Nor where that waits for what the upstream is, while the settings change."""
+    host = make_proxy()
+    assert read(host, PAGE) == PAGE
+    host.give(UpstreamChanged("renderer"))
+    exchange = host.request("resources/read", {"uri": "file:///x"})
+    host.give(SettingsChanged(make_settings()))
+    discover_all(host)
+    host.answer("resources/read", {**PAGE, "ttlMs": 7})
+    assert view(host.reply_to(exchange))["ttlMs"] == 7
 
 
 def test_prx3_no_result_is_kept_for_too_long() -> None:

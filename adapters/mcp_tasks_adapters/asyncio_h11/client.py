@@ -12,11 +12,15 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, cast
 
 from mcp_tasks_adapters.asyncio_h11.loop import AsyncioLoop
+from mcp_tasks_adapters.client.processes import starting
 from mcp_tasks_adapters.clock import SteadyClock
 from mcp_tasks_adapters.connecting import Connector
 from mcp_tasks_adapters.http_exchange import HttpAddress
 
 __all__ = ["AsyncioClientLoop", "connect", "connect_stdio", "open_loop"]
+
+READ_BYTES: Final = 16 * 1024
+"""At a time: a peer that floods leaves others their turns (LIM.3)."""
 
 UNREAD_BYTES: Final = 256 * 1024
 """While more than this has come and was not taken, nothing is read."""
@@ -61,15 +65,16 @@ class AsyncioClientLoop(AsyncioLoop):
         stderr: Any,
     ) -> _Process:
         """Start a process."""
-        _, process = await self._loop.subprocess_exec(
-            _Process,
-            *command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env=env,
-            cwd=cwd,
-        )
+        with starting():
+            _, process = await self._loop.subprocess_exec(
+                _Process,
+                *command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=env,
+                cwd=cwd,
+            )
         return process
 
 
@@ -195,6 +200,8 @@ class _Stream(asyncio.Protocol):
         """Begin; nothing is read until there is somebody who hears it."""
         self._transport = cast(asyncio.Transport, transport)
         self._transport.pause_reading()
+        # asyncio's own is sixteen times as much, for which others would wait; over TLS it stays so.
+        self._transport.max_size = READ_BYTES  # type: ignore[attr-defined]
         self._poller = _poller_of(self._transport.get_extra_info("socket"))
         # With a mark of zero, "not paused" means that everything was written.
         self._transport.set_write_buffer_limits(high=0)

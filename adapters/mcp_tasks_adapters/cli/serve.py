@@ -110,7 +110,7 @@ def run_endpoint(
 
     try:
         _run(serve, StopSignals(), loop=loop, hang_ups=hang_ups)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter for what cannot be the name of a host
         if listening:
             raise
         where = f"{endpoint.host} port {endpoint.port}"
@@ -138,8 +138,10 @@ def _say(notice: str | None) -> None:
         print(notice, file=sys.stderr, flush=True)
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: OSError | UnicodeError) -> str:
     """Say it in the system's own words: those of asyncio repeat the address."""
+    if isinstance(error, UnicodeError):
+        return "this cannot be the name of a host"
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return error.strerror or str(error)

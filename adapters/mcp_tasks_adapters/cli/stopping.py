@@ -24,8 +24,8 @@ class StopSignals:
     """Listens for the signals that ask a process to end, from the moment it is made.
 
     The first one calls what was given to :meth:`on_stop`. A process that is still there 4.5 seconds later, or
-    as long after :meth:`ending`, is held by a tool that does not heed cancellation; it is ended without that
-    tool, with exit code 1.
+    as long after :meth:`ending`, is held by a tool that does not heed cancellation, or by a server that it
+    started; it is ended without that tool, with exit code 1, and such servers are killed.
     """
 
     def __init__(self) -> None:
@@ -64,6 +64,9 @@ class StopSignals:
         self._ending.wait()
         sleep(LAST_RESORT_S)
         print("A tool did not stop when told to; ending without it.", file=sys.stderr, flush=True)
+        from mcp_tasks_adapters.client.processes import kill_left
+
+        kill_left()  # servers on stdio, which were being waited for
         os._exit(1)
 
 

@@ -1,10 +1,44 @@
-"""How a server's process is ended, on any loop."""
+"""How a server's process is started and ended, on any loop."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from errno import EINVAL
+from typing import Final
+
 from mcp_tasks_adapters.client.loop import ClientLoop, Process
 
-__all__ = ["see_off"]
+__all__ = ["kill_left", "look_after", "see_off", "starting"]
+
+_running: Final[set[Process]] = set()
+"""Those that were not seen off yet."""
+
+
+def look_after(process: Process) -> None:
+    """Note that a process runs, until it is seen off."""
+    _running.add(process)
+
+
+def kill_left() -> None:
+    """Kill what was not seen off: this process is about to end at once, and nothing of it shall be left.
+
+    May be called on any thread.
+    """
+    for process in list(_running):
+        process.kill()
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Raise ``OSError`` for whatever a process is not started for.
+
+    A NUL within a command, or an odd name of a variable, is a ``ValueError`` to Python.
+    """
+    try:
+        yield
+    except ValueError as error:
+        raise OSError(EINVAL, str(error)) from error
 
 
 async def see_off(process: Process, loop: ClientLoop, grace_seconds: float) -> int | None:
@@ -34,5 +68,6 @@ async def see_off(process: Process, loop: ClientLoop, grace_seconds: float) -> i
                 await loop.within(grace_seconds, wait)
     finally:
         process.kill()
+        _running.discard(process)
         await process.close()
     return code[0] if code else None

@@ -87,7 +87,10 @@ class Credentials:
             content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise CredentialsError(f"The callers in {path} cannot be read: {error.strerror}.") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (
+            ValueError,
+            RecursionError,
+        ) as error:  # numbers too long, tables too deep
             raise CredentialsError(f"{path} is not TOML: {error}.") from error
         rows = content.get("caller")
         if set(content) != {"caller"} or not isinstance(rows, list) or not rows:
@@ -156,6 +159,8 @@ def _digest_in(value: str, kind: str) -> str:
     if not kind.endswith("_sha256"):
         if len(value) < SHORTEST:
             raise ValueError(f"its {kind} has fewer than {SHORTEST} characters")
+        if not (value.isascii() and value.isprintable()):
+            raise ValueError(f"its {kind} is not printable ASCII, which alone a header has")
         return digest_of(value)
     if (digest := read_digest(value)) is None:
         raise ValueError(f"its {kind} is not 64 hexadecimal digits")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from re import compile as pattern
 from typing import Final
 
 from attrs import fields
@@ -34,6 +35,8 @@ from mcp_tasks_proto.proxy.settings import DEFAULT_PROFILE, SEPARATOR
 __all__ = ["ConfigError", "read_config"]
 
 HOUR_MS: Final = 3_600_000
+
+_PATH: Final = pattern(r"/[^\x00-\x20#?\x7f-\U0010ffff]*")
 
 CONNECTION_LIMITS: Final = (
     "message_bytes",
@@ -104,8 +107,8 @@ class _Reader:
 
     def _listen(self, table: Table) -> Listen:
         path = table.text("path", "/mcp") or ""
-        if not path.startswith("/"):
-            table.note("a path begins with /", "path")
+        if not _PATH.fullmatch(path):
+            table.note("a path begins with /, and has printable ASCII characters other than # and ?", "path")
         listen = Listen(
             host=table.text("host", "127.0.0.1") or "",
             port=table.number("port", least=0, most=65535) or 0,

@@ -93,6 +93,9 @@ class Secrets:
         if secret is not None and len(secret) < SHORTEST:
             table.note(f"the variable {name} holds fewer than {SHORTEST} characters", "variable")
             return None
+        if secret is not None and not (secret.isascii() and secret.isprintable()):
+            table.note(f"the variable {name} holds no line of printable ASCII: no header has it", "variable")
+            return None
         return None if secret is None else digest_of(secret)
 
     def _variable(self, table: Table, name: str) -> str | None:

@@ -142,6 +142,10 @@ def _read_stdio(table: Table, common: dict[str, Any], secrets: Secrets) -> Stdio
     own = table.table("environment")
     more = {}
     for name, said in own.content.items():
+        if not name or "=" in name or "\0" in name:
+            own.note("is no name of a variable", name)
+            own.skip(name)
+            continue
         value = secrets.read(own, name) if isinstance(said, dict) else own.text(name)
         if value is not None:
             more[name] = value

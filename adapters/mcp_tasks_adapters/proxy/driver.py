@@ -8,7 +8,7 @@ upstreams.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence, Set
 from functools import partial
 from itertools import count
 from secrets import token_bytes
@@ -40,7 +40,7 @@ from mcp_tasks_proto.inputs import (
     StreamRequested,
     TimePassed,
 )
-from mcp_tasks_proto.legacy.messages import SendLegacy
+from mcp_tasks_proto.legacy.messages import ConnectionLost, SendLegacy
 from mcp_tasks_proto.legacy.proxy import (
     DualEraProxy,
     DualEraProxyInput,
@@ -104,8 +104,9 @@ class Ways(Protocol):
         """Return the way to an upstream, under one authorization, for a listen stream or other requests;
         ``None``: there is none."""
 
-    def change(self, proxy: Proxy) -> None:
-        """Lead to the upstreams of another declaration from now on."""
+    def change(self, proxy: Proxy) -> Set[tuple[str, str]]:
+        """Lead to the upstreams of another declaration from now on; return the upstreams and authorizations
+        with another way to the same server, on which nothing has been agreed yet."""
 
     @property
     def old(self) -> Sequence[UpstreamTransport]:
@@ -252,9 +253,13 @@ class ProxyDriver:
         Its ``limits``, its codec and its ``record`` are without effect: those the proxy began with stay.
         Whoever waits is authenticated anew, and a stream ends where that fails (PRX.7).
         """
-        self._ways.change(proxy)
+        other_ways = self._ways.change(proxy)
         self._door.principal, self._door.limits = proxy.authenticate, proxy.settings.limits
         self._dashboard.change(proxy)
+        for upstream, authorization in sorted(other_ways):
+            # A session of 2025-11-25 was with the process as it was, or under credentials that were others.
+            ended = UpstreamSaid(upstream=upstream, authorization=authorization, fact=ConnectionLost())
+            self.feed(ended)
         self.feed(SettingsChanged(proxy.settings))
         for exchange, owed in list(self._owed.items()):
             self._rechecks.cancel(exchange)

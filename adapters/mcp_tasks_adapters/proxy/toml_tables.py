@@ -19,6 +19,13 @@ from mcp_tasks_adapters.proxy.toml_lines import Path, find_lines
 __all__ = ["ConfigError", "Document", "Mistake", "Table", "listed", "meant"]
 
 
+MOST: Final = 2**53 - 1
+"""The largest number, where no smaller bound is said: what every clock, and JSON, can count with."""
+
+NUL: Final = "\0"
+HOLDS_NUL: Final = "holds a NUL character, which no name of a file, host or program has"
+
+
 @frozen(order=True)
 class Mistake:
     """Something in a file that is not as it has to be."""
@@ -55,13 +62,18 @@ class Document:
         try:
             text = path.read_text(encoding="utf-8")
             content = tomllib.loads(text)
+            lines = find_lines(text)
         except OSError as error:
             raise ConfigError(path, [Mistake(0, f"cannot be read: {error.strerror}")]) from error
         except UnicodeDecodeError as error:
             raise ConfigError(path, [Mistake(0, "is not written in UTF-8")]) from error
         except tomllib.TOMLDecodeError as error:
             raise ConfigError(path, [_not_toml(error, text)]) from error
-        return cls(path, content, find_lines(text))
+        except RecursionError as error:
+            raise ConfigError(path, [Mistake(0, "is nested too deep")]) from error
+        except ValueError as error:  # the one other thing that the reader does not put up with
+            raise ConfigError(path, [_too_long(text)]) from error
+        return cls(path, content, lines)
 
     @property
     def top(self) -> Table:
@@ -99,9 +111,12 @@ class Table:
 
     def text(self, key: str, default: str | None = None) -> str | None:
         """Read a string that is not empty."""
-        value = self._read(key, str, "is a string")
+        value: str | None = self._read(key, str, "is a string")
         if value == "":
             self.note("is empty: leave it out, or fill it in", key)
+        elif value is not None and NUL in value:
+            self.note(HOLDS_NUL, key)
+            return default
         return value or default
 
     def flag(self, key: str, *, default: bool) -> bool:
@@ -109,7 +124,7 @@ class Table:
         value = self._read(key, bool, "is true or false")
         return default if value is None else bool(value)
 
-    def number(self, key: str, *, least: int = 1, most: int | None = None, why: str = "") -> int | None:
+    def number(self, key: str, *, least: int = 1, most: int = MOST, why: str = "") -> int | None:
         """Read a whole number within bounds; ``why`` is said of one that is too large."""
         value: int | None = self._read(key, int, "is a whole number")
         if value is None:
@@ -117,7 +132,7 @@ class Table:
         if value < least:
             self.note(f"is {least} at least", key)
             return None
-        if most is not None and value > most:
+        if value > most:
             self.note(f"is {most} at most{why}", key)
             return None
         return value
@@ -130,7 +145,9 @@ class Table:
         for number, value in enumerate(values):
             if not isinstance(value, str) or not value:
                 self.note("is a string that is not empty", key, number)
-        return [value for value in values if isinstance(value, str) and value]
+            elif NUL in value:
+                self.note(HOLDS_NUL, key, number)
+        return [value for value in values if isinstance(value, str) and value and NUL not in value]
 
     def table(self, key: str) -> Table:
         """Read a table; an empty one where there is none."""
@@ -232,6 +249,13 @@ def listed(words: Sequence[str], conjunction: str = "and") -> str:
 
 def _shown(name: str) -> str:
     return name if search(r"^[A-Za-z0-9_-]+$", name) else f'"{name}"'
+
+
+def _too_long(text: str) -> Mistake:
+    """Say in which line the number is that the reader does not read for its length."""
+    number = search(r"[0-9_]{4000,}", text)
+    line = 0 if number is None else text.count("\n", 0, number.start()) + 1
+    return Mistake(line, "this number has too many digits")
 
 
 def _not_toml(error: tomllib.TOMLDecodeError, text: str) -> Mistake:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 from mcp_tasks_adapters.client.http import HttpTransport
+from mcp_tasks_adapters.client.loop import Unasked
 from mcp_tasks_adapters.proxy.driver import UpstreamTransport
 from mcp_tasks_adapters.proxy.proxy import HttpUpstream, Proxy, StdioUpstream, UpstreamHeaders
 from mcp_tasks_adapters.stdio_client import StdioTransport
@@ -59,12 +60,19 @@ class Transports:
             return None
         return self._http(declared, declared.authorizations[authorization])
 
-    def change(self, proxy: Proxy) -> None:
-        """Lead to the upstreams of another declaration from now on."""
+    def change(self, proxy: Proxy) -> Set[tuple[str, str]]:
+        """Lead to the upstreams of another declaration from now on; return where that is another way to what
+        is the same server."""
         before, self._upstreams = self._upstreams, proxy.upstreams
+        changed = set()
         for key in list(self._made):
             if _way(before.get(key[0]), key[1]) != _way(self._upstreams.get(key[0]), key[1]):
-                self._old.append(self._made.pop(key))
+                old = self._made.pop(key)
+                old.unasked(_nobody)  # what it still says is of a server that is not meant any more
+                self._old.append(old)
+                if _identity(before.get(key[0])) == _identity(self._upstreams.get(key[0])):
+                    changed.add(key[:2])
+        return changed
 
     @property
     def old(self) -> Sequence[UpstreamTransport]:
@@ -87,6 +95,14 @@ class Transports:
         """End all of them. No request is in flight any more."""
         for transport in (*self._made.values(), *self._old):
             await transport.close()
+
+
+def _identity(declared: HttpUpstream | StdioUpstream | None) -> str | None:
+    return None if declared is None else declared.settings.identity
+
+
+def _nobody(_: Unasked) -> None:
+    """Where nobody wants to hear of what belongs to no request."""
 
 
 def _way(declared: HttpUpstream | StdioUpstream | None, authorization: str) -> object:

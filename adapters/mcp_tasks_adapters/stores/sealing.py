@@ -7,7 +7,6 @@ time that it is saved. An old key may go when the last task that was saved under
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -63,7 +62,7 @@ class RecordKeys:
         """
         try:
             return cls([base64.b64decode(word, validate=True) for word in text.split()])
-        except binascii.Error:
+        except ValueError:
             raise StoreError(
                 "A key to seal records with is written in Base64, and one of these is not."
             ) from None

@@ -12,6 +12,7 @@ from typing import Any
 
 import trio
 
+from mcp_tasks_adapters.client.processes import starting
 from mcp_tasks_adapters.clock import SteadyClock
 from mcp_tasks_adapters.connecting import Connector
 from mcp_tasks_adapters.http_exchange import HttpAddress
@@ -19,7 +20,8 @@ from mcp_tasks_adapters.trio_h11.loop import TrioLoop, file_of
 
 __all__ = ["TrioClientLoop", "connect", "connect_stdio", "open_loop"]
 
-READ_BYTES = 64 * 1024
+READ_BYTES = 16 * 1024
+"""At a time: a peer that floods leaves others their turns (LIM.3)."""
 
 
 # -- running -------------------------------------------------------------------------------------------------
@@ -67,8 +69,8 @@ class TrioClientLoop(TrioLoop):
         stderr: Any,
     ) -> _Process:
         """Start a process."""
-        return _Process(
-            await trio.lowlevel.open_process(
+        with starting():
+            process = await trio.lowlevel.open_process(
                 list(command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -76,7 +78,7 @@ class TrioClientLoop(TrioLoop):
                 env=env,
                 cwd=cwd,
             )
-        )
+        return _Process(process)
 
 
 @asynccontextmanager

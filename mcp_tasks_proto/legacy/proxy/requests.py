@@ -149,7 +149,7 @@ class ProxyRequests:
     def _wished(self, cancelling: Cancelling, message: Mapping[str, Any], http_status: int) -> None:
         if "error" in message:
             cancelling.request.answer(message, http_status)
-        else:
+        elif not cancelling.request.over:
             self.look(cancelling)
 
     def look(self, cancelling: Cancelling) -> None:
@@ -167,7 +167,7 @@ class ProxyRequests:
             request.fail(_ended_already(view))
         elif view["status"] == "cancelled" or now >= cancelling.until_ms:
             request.succeed(legacy_task(view))
-        else:
+        elif not request.over:
             request.inner = None
             hint_ms = view.get("pollIntervalMs", self.proxy_limits.poll_floor_ms)
             self.timers.set(cancelling, min(now + hint_ms, cancelling.until_ms))

@@ -171,6 +171,11 @@ class DualEraUpstream:
             self._channel.end_session()
             self._flush()
 
+    def retire(self) -> None:
+        """Another server is meant by this name now: what is in flight may still be answered, and no more."""
+        self._channel.forget_session()
+        self._flush()
+
     # -- what the upstream says ----------------------------------------------------------------------------
 
     def passed_down(self, fact: UpstreamFact) -> bool:

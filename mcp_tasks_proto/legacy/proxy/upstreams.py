@@ -20,7 +20,7 @@ from attrs import define, field
 
 from mcp_tasks_proto.errors import LocalProtocolError
 from mcp_tasks_proto.inputs import TimePassed
-from mcp_tasks_proto.legacy.messages import ServerAsked, StreamOpened
+from mcp_tasks_proto.legacy.messages import ConnectionLost, ServerAsked, StreamOpened
 from mcp_tasks_proto.legacy.proxy.messages import (
     DualEraProxyEffect,
     DualEraProxyStep,
@@ -64,12 +64,15 @@ class DualEraUpstreams:
     """By upstream and authorization, those used longest ago first."""
     _sent: dict[int, DualEraUpstream] = field(init=False, factory=dict)
     """What is with the transport, by name."""
+    _unsent: dict[int, DualEraUpstream] = field(init=False, factory=dict)
+    """What a way wanted to send to a server that is not configured any more, by name."""
     _asked: dict[int, DualEraUpstream] = field(init=False, factory=dict)
     """What the engine waits for, by name."""
     _ticking: dict[DualEraUpstream, None] = field(init=False, factory=dict)
     """Ways on which something is due some time."""
     _newest: int = field(init=False, default=0)
-    _inbox: deque[ProxyInput] = field(init=False, factory=deque)
+    _inbox: deque[ProxyInput | RequestFailed] = field(init=False, factory=deque)
+    """What the engine is to be told, and ways of what they could not send."""
     _out: list[DualEraProxyEffect] = field(init=False, factory=list)
     _now: int = field(init=False, default=0)
     _engine_deadline: int | None = field(init=False, default=None)
@@ -96,7 +99,11 @@ class DualEraUpstreams:
             self._now = before
             raise
         while self._inbox:
-            self._run(self._inbox.popleft())
+            fact = self._inbox.popleft()
+            if isinstance(fact, RequestFailed):
+                self._give_back(self._unsent.pop(fact.request, None), fact)
+            else:
+                self._run(fact)
         deadline = self._engine_deadline
         if self._ticking:
             deadlines = [way.timers.next for way in self._ticking]
@@ -116,11 +123,7 @@ class DualEraUpstreams:
         elif kind not in _OWN:  # by far the most of what comes
             self._run(fact)
         elif isinstance(fact, UpstreamSaid):
-            way = self._ways.get((fact.upstream, fact.authorization))
-            if way is not None:
-                way.at(self._now)
-                way.take(fact.fact)
-                self._touched(way)
+            self._give_back(self._ways.get((fact.upstream, fact.authorization)), fact.fact)
         elif isinstance(fact, UpstreamsClosing):
             for way in self._ways.values():
                 way.close()
@@ -142,6 +145,11 @@ class DualEraUpstreams:
         last = isinstance(fact, ResponseReceived | RequestFailed)
         way = self._sent.pop(name, None) if last else self._sent.get(name)
         if way is not None and not way.passed_down(fact):
+            self._give_back(way, fact)
+
+    def _give_back(self, way: DualEraUpstream | None, fact: UpstreamFact | ConnectionLost) -> None:
+        """Have a way take in a fact, if there is one that it still concerns."""
+        if way is not None:
             way.at(self._now)
             way.take(fact)
             self._touched(way)
@@ -165,10 +173,11 @@ class DualEraUpstreams:
                 self._touched(way)
         else:
             assert isinstance(effect, StopUpstream)  # the only other one of these
-            way = self._asked.pop(effect.request)
-            way.at(self._now)
-            way.stop(effect.request)
-            self._touched(way)
+            stopped = self._asked.pop(effect.request, None)
+            if stopped is not None:  # else what came of it is on its way to the engine
+                stopped.at(self._now)
+                stopped.stop(effect.request)
+                self._touched(stopped)
 
     # -- ways ----------------------------------------------------------------------------------------------
 
@@ -197,7 +206,8 @@ class DualEraUpstreams:
         if len(self._ways) >= self.settings.limits.discoveries:
             idle = next((target for target, way in self._ways.items() if way.idle), None)
             if idle is not None:
-                self._ways.pop(idle).close()
+                self._ways[idle].close()
+                del self._ways[idle]
 
     def _touched(self, way: DualEraUpstream) -> None:
         """Note whether something is due on a way some time."""
@@ -207,23 +217,30 @@ class DualEraUpstreams:
             self._ticking[way] = None
 
     def _change(self, settings: ProxySettings) -> None:
-        """Let go of the ways to what is no upstream any more, or another one under its name."""
+        """Let go of the ways to what is no upstream any more, or another one under its name (PRX.7)."""
         before, self.settings = self.settings, settings
         for target, way in list(self._ways.items()):
             one, other = before.upstream(way.upstream), settings.upstream(way.upstream)
             if one is None or other is None or _what_it_is(one) != _what_it_is(other):
                 del self._ways[target]
-                way.close()
+                way.retire()
+                self._touched(way)
 
     def _send(self, way: DualEraUpstream, effect: ToUpstream) -> None:
-        """Have something sent on a way, or stopped."""
+        """Have something sent on a way, or stopped. To its name there may be another server by now, which is
+        to have none of it: neither a call, nor the id of a task, nor a session's (PRX.7)."""
         if isinstance(effect, StopUpstream):
-            self._sent.pop(effect.request, None)
-        else:
-            name = effect.request if isinstance(effect, SendUpstream) else effect.send.request
+            self._unsent.pop(effect.request, None)
+            self._out += [] if self._sent.pop(effect.request, None) is None else [effect]
+            return
+        name = effect.request if isinstance(effect, SendUpstream) else effect.send.request
+        if self._ways.get((way.upstream, way.authorization)) is way:
             self._sent[name] = way
             self._newest = max(self._newest, name)
-        self._out.append(effect)
+            self._out.append(effect)
+        else:
+            self._unsent[name] = way
+            self._inbox.append(RequestFailed(name, "the server is not configured any more", sent=False))
 
     def _tell(self, fact: ProxyInput) -> None:
         """Have the engine told something."""

@@ -124,6 +124,8 @@ class ClientRequest:
             self.ended()
 
     def _end(self, message: dict[str, Any], http_status: int) -> None:
+        if self.over:
+            return  # its client has left: what it waited for comes to nobody
         self.drop()
         self.outlet.end(message, http_status)
 
