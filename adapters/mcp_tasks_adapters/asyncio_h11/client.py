@@ -181,7 +181,7 @@ def _os_error(error: Exception) -> OSError:
     return error if isinstance(error, OSError) else ConnectionError(str(error))
 
 
-class _Stream(asyncio.Protocol):
+class _Stream(asyncio.BufferedProtocol):
     """A connection, with TLS or without."""
 
     _transport: asyncio.Transport
@@ -189,6 +189,7 @@ class _Stream(asyncio.Protocol):
     def __init__(self, patience: float) -> None:
         self._patience = patience
         self._heard: Callable[[bytes], None] = lambda _: None
+        self._buffer = bytearray(READ_BYTES)
         self._loop = asyncio.get_running_loop()
         self._late: asyncio.TimerHandle | None = None
         self._ended = False
@@ -200,16 +201,18 @@ class _Stream(asyncio.Protocol):
         """Begin; nothing is read until there is somebody who hears it."""
         self._transport = cast(asyncio.Transport, transport)
         self._transport.pause_reading()
-        # asyncio's own is sixteen times as much, for which others would wait; over TLS it stays so.
-        self._transport.max_size = READ_BYTES  # type: ignore[attr-defined]
         self._poller = _poller_of(self._transport.get_extra_info("socket"))
         # With a mark of zero, "not paused" means that everything was written.
         self._transport.set_write_buffer_limits(high=0)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> bytearray:
+        """Return where to put what comes: asyncio's own buffer has so much room that others would wait."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Take in bytes."""
         if not self._ended:
-            self._heard(data)
+            self._heard(bytes(memoryview(self._buffer)[:nbytes]))
 
     def eof_received(self) -> bool:
         """Take in the end of the server's side."""
