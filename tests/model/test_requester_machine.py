@@ -1,7 +1,7 @@
 """Anything, in any order: the requester engine and the reference model stay of one mind.
 
-After each step hold, as :mod:`tests.model.requester_world` checks them: an outcome never changes, and there is
-one (REQ.6); a question is shown once, its answer sent until the server has it and then never again, and no
+After each step hold, as :mod:`tests.model.requester_world` checks them: an outcome never changes, and there
+is one (REQ.6); a question is shown once, its answer sent until the server has it and then never again, and no
 sooner than it is saved (REQ.4); nothing is polled sooner than hint, floor, backoff and Retry-After allow, nor
 later (REQ.2); after a cancellation go out only what tells the server and the polls of who waits (REQ.7); what
 is saved is all there is to know, so that a restart changes nothing (REQ.6); what nobody waits for is stopped,
@@ -146,14 +146,17 @@ class RequesterMachine(RuleBasedStateMachine):
             self.world.reply(request, {"resultType": "complete"})
 
     @rule(
-        number=numbers, method=st.sampled_from(["tasks/update", "tasks/get", None]), code=codes, status=pauses
+        number=numbers,
+        method=st.sampled_from(["tasks/update", "tasks/get", None]),
+        code=codes,
+        pause_ms=pauses,
     )
-    def refuse(self, number: int, method: str | None, code: int, status: int) -> None:
+    def refuse(self, number: int, method: str | None, code: int, pause_ms: int) -> None:
         """REQ.3: with an error, over HTTP perhaps with one that asks for patience."""
         request = self.request(number, method)
         if request is not None:
             data = {"requiredCapabilities": {}, "supported": ["2026-07-28"]}
-            http = {"status": 503, "retry_after_ms": status} if status else {}
+            http = {"status": 503, "retry_after_ms": pause_ms} if pause_ms else {}
             self.world.refuse(request, code, data, **http)
 
     @rule(number=numbers, status=st.sampled_from([202, 401, 401, 403, 404, 429, 503]), pause_ms=pauses)
@@ -192,7 +195,7 @@ class RequesterMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.world.streams)
     @rule(number=numbers, seen=views, more=st.just({}) | st.just({"inputRequests": None}))
     def notify(self, number: int, seen: dict[str, Any], more: dict[str, Any]) -> None:
-        """SUB.2, REQ.5: news, of a task that the stream is not about as well, and without what it is about."""
+        """SUB.2, REQ.5: news, of a task that the stream is not about as well, and without a payload."""
         streams = list(self.world.streams)
         told = {name: value for name, value in seen.items() if name not in more}
         self.world.notify(streams[number % len(streams)], told)
