@@ -72,18 +72,6 @@ BOUNDS: Final = ModelBounds(
     input_rounds=3,
     ledger_keys=4,
 )
-LIMITS: Final = RequesterLimits(
-    poll_interval_ms=BOUNDS.poll_interval_ms,
-    poll_floor_ms=BOUNDS.poll_floor_ms,
-    listening_poll_ms=BOUNDS.listening_poll_ms,
-    first_backoff_ms=BOUNDS.first_backoff_ms,
-    last_backoff_ms=BOUNDS.last_backoff_ms,
-    request_timeout_ms=BOUNDS.request_timeout_ms,
-    call_timeout_ms=BOUNDS.call_timeout_ms,
-    cancel_attempts=BOUNDS.cancel_attempts,
-    input_rounds=BOUNDS.input_rounds,
-    ledger_keys=BOUNDS.ledger_keys,
-)
 ENDPOINT: Final = "https://example.com/mcp"
 LISTEN: Final = "subscriptions/listen"
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
@@ -141,6 +129,7 @@ class World:
     """Says things to the engine and to the model, and compares them."""
 
     listen: bool = False
+    bounds: ModelBounds = BOUNDS
     capabilities: Mapping[str, Any] = field(factory=lambda: FORMS)
     host: RequesterHost = field(init=False)
     model: RequesterModel = field(init=False)
@@ -168,10 +157,10 @@ class World:
             endpoint=ENDPOINT,
             capabilities=self.capabilities,
             listen=self.listen,
-            limits=LIMITS,
+            limits=RequesterLimits(**asdict(self.bounds)),
         )
         self.host = RequesterHost(engine=RequesterEngine(settings=settings), now=now)
-        self.model = RequesterModel(bounds=BOUNDS, capabilities=self.capabilities)
+        self.model = RequesterModel(bounds=self.bounds, capabilities=self.capabilities)
         self.streams, self.agreed = {}, {}
 
     # -- the caller ------------------------------------------------------------------------------------------
@@ -435,10 +424,10 @@ class World:
         """Nobody waits any more; nothing may be left."""
         for call in list(self.model.calls):
             self.abandon(call)
-        for _ in range(2 * BOUNDS.cancel_attempts):
+        for _ in range(2 * self.bounds.cancel_attempts):
             for request in list(self.host.in_flight):
                 self.fail(request)
-            self.wait(BOUNDS.last_backoff_ms)
+            self.wait(self.bounds.last_backoff_ms)
         assert not self.host.in_flight
         assert self.host.deadline is None, "nobody is woken for nothing"
 

@@ -27,7 +27,15 @@ from mcp_tasks_proto.testing.model.received import ModelOutcome
 from mcp_tasks_proto.testing.model.requester import RequesterModel
 from mcp_tasks_proto.testing.model.server import ServerModel
 from mcp_tasks_proto.testing.model.tasks import ModelCaller, ModelTask, Question
-from mcp_tasks_proto.testing.model.watched import Ended, SavedTask, Shown, Told, Viewed, Withdrawn
+from mcp_tasks_proto.testing.model.watched import (
+    Ended,
+    SavedTask,
+    Shown,
+    Told,
+    Viewed,
+    WatchedTask,
+    Withdrawn,
+)
 
 __all__ = [
     "SOME_TEXT",
@@ -47,6 +55,7 @@ __all__ = [
     "Shown",
     "Told",
     "Viewed",
+    "WatchedTask",
     "Withdrawn",
     "answer_fits",
     "difference",
