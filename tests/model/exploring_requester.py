@@ -29,6 +29,9 @@ SMALL: Final = ModelBounds(
     cancel_attempts=2,
 )
 REPLACED: Final = frozenset({"cancellation", "watch", "task", "engine"})
+SHALLOW: Final = frozenset(
+    {"saved", "on_show", "references", "response", "view", "outcomes", "resumed", "capabilities", "declared"}
+)
 METHODS: Final = {"poll": "tasks/get", "update": "tasks/update", "cancel": "tasks/cancel"}
 ENDED: Final = ("completed", "cancelled")
 Move = tuple[Any, ...]
@@ -224,7 +227,7 @@ def explore(sizes: Bounds, check: Callable[[SmallWorld], None]) -> Explored:
             found.states += 1
             found.over += world.host.deadline is None
             world.host.effects.clear()
-            waiting.append(Memento(world, replaced=REPLACED))
+            waiting.append(Memento(world, replaced=REPLACED, shallow=SHALLOW))
 
     arrive()
     while waiting:
