@@ -1,8 +1,8 @@
 """Every state of a small world with a requester in it, breadth first.
 
-There is a server, which is right and slow, and a network that may lose what is said, on its way there or back.
-Two states are one when nothing that may still happen tells them apart: :func:`shape` writes down all that the
-engine, the model and the server hold, moments as they are from now.
+There is a server, which is right and slow, and a network that may lose what is said, on its way there or
+back. Two states are one when nothing that may still happen tells them apart: :func:`shape` writes down all
+that the engine, the model and the server hold, moments as they are from now.
 """
 
 from __future__ import annotations

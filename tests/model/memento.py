@@ -18,9 +18,9 @@ UNCHANGING: Final = (str, int, float, type(None), FunctionType, MethodType, Buil
 class Memento:
     """What there is in an object and in every changeable object that can be reached from it.
 
-    Frozen values are left alone, and so is what is in them, but for those named in ``through``. An object that
-    another is made of is taken to be so for good, but for attributes that are ``replaced``. A dictionary in a
-    ``shallow`` attribute holds nothing that changes itself.
+    Frozen values are left alone, and so is what is in them, but for those named in ``through``. An object
+    that another is made of is taken to be so for good, but for attributes that are ``replaced``. A dictionary
+    in a ``shallow`` attribute holds nothing that changes itself.
     """
 
     root: Any

@@ -1,13 +1,13 @@
-"""Every reachable state of small worlds with a requester in them, and in each all that must never be otherwise.
+"""Every reachable state of small worlds with a requester, and in each all that must never be otherwise.
 
 The worlds have the reference model beside them, and every step from every state is compared with it: see
 :mod:`tests.model.requester_world` for what is checked. Steps are: a task asks, or ends, at the server; a
 request reaches it and its answer the requester; one of them is lost; somebody answers a question, or cancels
 with or without waiting; a deadline comes; the process ends, and another goes on with what was saved.
 
-Bounds: one life of each task, one loss, one restart. Polls are answered or lost before the next deadline, other
-requests may still be on their way then. The counts are exact: a rule that comes or goes changes them, and
-whoever changes one says why.
+Bounds: one life of each task, one loss, one restart. Polls are answered or lost before the next deadline,
+other requests may still be on their way then. The counts are exact: a rule that comes or goes changes them,
+and whoever changes one says why.
 """
 
 from __future__ import annotations
