@@ -23,6 +23,12 @@ from mcp_tasks_proto.testing.model.answers import (
     difference,
 )
 from mcp_tasks_proto.testing.model.forms import answer_fits, may_be_asked
+from mcp_tasks_proto.testing.model.legacy_server import (
+    LegacyCaller,
+    LegacyServerModel,
+    WantedTask,
+    legacy_view,
+)
 from mcp_tasks_proto.testing.model.received import ModelOutcome
 from mcp_tasks_proto.testing.model.requester import RequesterModel
 from mcp_tasks_proto.testing.model.server import ServerModel
@@ -41,6 +47,8 @@ __all__ = [
     "SOME_TEXT",
     "Ended",
     "ErrorAnswer",
+    "LegacyCaller",
+    "LegacyServerModel",
     "ModelBounds",
     "ModelCaller",
     "ModelOutcome",
@@ -55,9 +63,11 @@ __all__ = [
     "Shown",
     "Told",
     "Viewed",
+    "WantedTask",
     "WatchedTask",
     "Withdrawn",
     "answer_fits",
     "difference",
+    "legacy_view",
     "may_be_asked",
 ]
