@@ -13,19 +13,24 @@ from typing import Any, Final
 from attrs import define, field
 
 from mcp_tasks_proto import (
+    AcceptReport,
+    CallAskedInput,
     CallBecameTask,
     CallFailed,
     CallReturned,
+    DeliverInput,
     Effect,
     ErrorObject,
     ExchangeClosed,
     HmacSealer,
     Input,
     Limits,
+    RejectReport,
     Reply,
     Send,
     ServerSettings,
     StartTool,
+    StopCall,
     StreamReady,
     TimePassed,
     WorkAskedInput,
@@ -43,20 +48,21 @@ from mcp_tasks_proto.testing.model import (
     ModelCaller,
     ModelTask,
     PeerAnswer,
+    ReportAnswer,
     ResultAnswer,
     ServerModel,
     WantedTask,
+    answer_fits,
     difference,
     legacy_view,
+    may_be_asked,
 )
 from tests.unit.legacy_world import LegacyClient
 from tests.unit.world import DONE, START, TOOLS
 
 __all__ = ["CALLERS", "World", "question", "task_id"]
 
-LIMITS: Final = Limits(
-    ttl_ms=60_007, requested_ttl_ms=90_001, poll_interval_ms=1_000, session_idle_ms=400_000
-)
+LIMITS: Final = Limits(ttl_ms=60_007, requested_ttl_ms=90_001, poll_interval_ms=1_000, session_idle_ms=10**9)
 RELATED: Final = "io.modelcontextprotocol/related-task"
 ALL: Final[Mapping[str, Any]] = {"elicitation": {}, "sampling": {}, "roots": {}, "tasks": {}}
 FORMS: Final[Mapping[str, Any]] = {"elicitation": {}}
@@ -101,11 +107,16 @@ class Open:
 
     client: int
     method: str
+    id: str = ""
     answer: PeerAnswer | None = None
     """What it must be answered; ``None``: not yet."""
     wanted: WantedTask | None = None
     told: list[dict[str, Any]] = field(factory=list)
     """What was told of its task on its stream."""
+    round: dict[str, Any] = field(factory=dict)
+    """The questions that a plain call has asked, by name."""
+    answers: dict[str, Any] = field(factory=dict)
+    """The answers that there are."""
 
 
 @define(eq=False)
@@ -113,7 +124,8 @@ class Asked:
     """A question that is with a client."""
 
     exchange: Hashable
-    task_id: str
+    task_id: str | None
+    """``None``: a plain call asks."""
     key: str
     request: Mapping[str, Any]
 
@@ -132,8 +144,10 @@ class World:
     """What is with clients, by the id of the server's request."""
     handlers: dict[Hashable, Hashable] = field(init=False, factory=dict)
     """Handlers of calls that run, and whose calls they are."""
-    delivered: dict[str, list[str]] = field(init=False, factory=dict)
-    """The keys whose answers reached each worker."""
+    delivered: set[tuple[str, str]] = field(init=False, factory=set)
+    """Task and key of the answers that reached a worker."""
+    reports: dict[Hashable, ReportAnswer] = field(init=False, factory=dict)
+    """What reports must be answered."""
     made: int = field(init=False, default=0)
     _ids_asked: set[int] = field(init=False, factory=set)
     _seen: int = field(init=False, default=0)
@@ -142,6 +156,8 @@ class World:
     _unknown: Any = field(init=False, default=None)
     """The one answer to all who ask for what is not theirs, or not there (GET.2)."""
     _calling: Hashable = field(init=False, default=None)
+    _stranger: LegacyClient = field(init=False)
+    _latest: int = field(init=False, default=START)
 
     def __attrs_post_init__(self) -> None:
         settings = ServerSettings(
@@ -154,14 +170,16 @@ class World:
             serves_tasks=self.policy is LegacyPolicy.SERVE,
             requested_ttl_ms=LIMITS.requested_ttl_ms,
         )
+        self._stranger = LegacyClient(self.host, principal="eve")
         self._give(TimePassed())
 
     @property
     def now(self) -> int:
-        """The time."""
-        return self.host.now
+        """The time, which does not go back, whatever the clock says."""
+        self._latest = max(self._latest, self.host.now)
+        return self._latest
 
-    # -- sessions --------------------------------------------------------------------------------------------
+    # -- sessions ------------------------------------------------------------------------------------------
 
     def join(self, number: int) -> None:
         """Begin a session, in place of the one that there is."""
@@ -199,7 +217,7 @@ class World:
             client.delete()
         self._look()
 
-    # -- requests --------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------
 
     def call(self, client: int, tool: str, task: Any = None) -> None:
         """Call a tool that is called after its task support, plainly or with ``params.task``."""
@@ -207,7 +225,7 @@ class World:
         if task is not None:
             params["task"] = task
         wanted = self.model.called(tool, params, CALLERS[client])
-        begun = Open(client, "tools/call", wanted if isinstance(wanted, ErrorAnswer) else None)
+        begun = Open(client, "tools/call", answer=wanted if isinstance(wanted, ErrorAnswer) else None)
         begun.wanted = wanted if isinstance(wanted, WantedTask) else None
         before = len(self.handlers)
         self._request(begun, params)
@@ -227,6 +245,23 @@ class World:
             begun.answer = ResultAnswer(RESULTS[how])
             self._give(CallReturned(handler, RESULTS[how]))
 
+    def ask_in_call(self, exchange: Hashable, *names: str, kind: str = "form") -> None:
+        """The handler of a plain call asks its client, and begins anew with the answers (INP.4)."""
+        handler = next(name for name, whose in self.handlers.items() if whose == exchange)
+        begun = self.open[exchange]
+        caller = CALLERS[begun.client]
+        requests = {name: question(f"{name} {next(self._tokens)}", kind) for name in names}
+        del self.handlers[handler]
+        if not all(may_be_asked(request, caller.capabilities) for request in requests.values()):
+            begun.answer = ErrorAnswer(code=-32602)
+        elif not caller.takes_streams:
+            begun.answer = ErrorAnswer(code=-32600)
+        else:
+            begun.round, begun.answers = requests, {}
+        self._give(CallAskedInput(handler, requests, state="s"))
+        with_client = [one for one in self.questions.values() if one.exchange == exchange]
+        assert exchange not in self.open or len(with_client) == len(names), "INP.4: all of them are asked"
+
     def _create(self, handler: Hashable, begun: Open) -> None:
         assert begun.wanted is not None
         caller = CALLERS[begun.client]
@@ -245,30 +280,24 @@ class World:
     def get(self, client: int, number: int) -> None:
         """``tasks/get``."""
         answer = self.model.get(task_id(number), CALLERS[client], self.now)
-        self._request(Open(client, "tasks/get", answer), {"taskId": task_id(number)})
+        self._request(Open(client, "tasks/get", answer=answer), {"taskId": task_id(number)})
 
     def cancel(self, client: int, number: int) -> None:
         """``tasks/cancel``."""
         answer = self.model.cancel(task_id(number), CALLERS[client], self.now)
-        self._request(Open(client, "tasks/cancel", answer), {"taskId": task_id(number)})
+        self._request(Open(client, "tasks/cancel", answer=answer), {"taskId": task_id(number)})
 
     def result(self, client: int, number: int) -> None:
         """``tasks/result``, which may wait."""
-        exchange = f"{self.clients[client].session}/{CALLERS[client].principal}/"
-        token = (exchange, next(self._tokens))
-        answer = self.model.awaited(token, task_id(number), CALLERS[client], self.now)
-        begun = Open(client, "tasks/result", answer)
-        if answer is None:
-            self._waits = (token, begun)
-        self._request(begun, {"taskId": task_id(number)})
-
-    _waits: Any = field(init=False, default=None)
+        exchange = self._next_exchange(client)
+        answer = self.model.awaited(exchange, task_id(number), CALLERS[client], self.now)
+        self._request(Open(client, "tasks/result", answer=answer), {"taskId": task_id(number)})
 
     def list(self, client: int) -> None:
         """``tasks/list``, to its end; and a cursor that nobody gave out."""
         wanted = self.model.listed(CALLERS[client], self.now)
         if isinstance(wanted, ErrorAnswer):
-            self._request(Open(client, "tasks/list", wanted), {})
+            self._request(Open(client, "tasks/list", answer=wanted), {})
             return
         found: list[Any] = []
         cursor: dict[str, Any] = {}
@@ -279,7 +308,7 @@ class World:
                 break
             cursor = {"cursor": page["nextCursor"]}
         assert found == wanted, "LEG.7: the caller's tasks, each once"
-        self._request(Open(client, "tasks/list", ErrorAnswer(code=-32602)), {"cursor": "made up"})
+        self._request(Open(client, "tasks/list", answer=ErrorAnswer(code=-32602)), {"cursor": "made up"})
 
     def modern_get(self, principal: str | None, number: int, *, declares: bool) -> None:
         """LEG.9: tasks made under either era are one."""
@@ -291,30 +320,52 @@ class World:
 
     def _request(self, begun: Open, params: Mapping[str, Any]) -> None:
         """Send a request; what it must be answered is known."""
-        client = self.clients[begun.client]
-        exchange = f"{client.session}/{client.principal}/{_next(client)}"
-        if self._waits is not None:
-            token, _ = self._waits
-            self.model.waiters = {
-                exchange if name == token else name: one for name, one in self.model.waiters.items()
-            }
-            self._waits = None
+        client, exchange = self.clients[begun.client], self._next_exchange(begun.client)
         self.open[exchange], self._calling = begun, exchange
-        assert client.request(begun.method, params) == exchange
+        begun.id = f"w{next(self._tokens)}"
+        assert client.request(begun.method, params, id=begun.id) == exchange
         self._look()
 
-    # -- answers, and what ends requests -----------------------------------------------------------------------
+    def _next_exchange(self, number: int) -> str:
+        """Return what the next exchange of a client will be called."""
+        client = self.clients[number]
+        made = repr(client._exchanges).removeprefix("count(").removesuffix(")")
+        return f"{client.session}/{client.principal}/{made}"
+
+    # -- answers, and what ends requests -------------------------------------------------------------------
 
     def answer(self, number: int, how: str = "fits") -> None:
         """Answer a question of the server's: so that it ``fits``, not, or with an ``error``."""
         asked = self.questions.pop(number)
-        client = self.clients[self.open[asked.exchange].client]
+        begun = self.open[asked.exchange]
         error = {"code": -1, "message": "nobody there"} if how == "error" else None
         result = answer_to(asked.request) if how == "fits" else {"action": "maybe"}
         given = None if error is not None else result
-        self.model.answered(asked.task_id, asked.key, given, error, self.now)
-        client.respond({"id": number}, result=given, error=error)
+        if asked.task_id is None:
+            self._answer_call(asked, begun, given)
+        else:
+            self.model.answered(asked.task_id, asked.key, given, error, self.now)
+        self.clients[begun.client].respond({"id": number}, result=given, error=error)
         self._look()
+
+    def _answer_call(self, asked: Asked, begun: Open, given: Mapping[str, Any] | None) -> None:
+        """What a client did not answer was cancelled, or fails the call; so does a wrong answer (UPD.4)."""
+        if given is None and asked.request["method"] == "elicitation/create":
+            given = {"action": "cancel"}
+        if given is None:
+            begun.answer = ErrorAnswer(code=-1)
+        else:
+            begun.answers[asked.key] = given
+            fits = all(answer_fits(begun.round[key], one) for key, one in begun.answers.items())
+            if begun.answers.keys() == begun.round.keys() and not fits:
+                begun.answer = ErrorAnswer(code=-32602)
+        if begun.answer is not None:
+            self._drop_questions(asked.exchange)
+        self._calling = asked.exchange
+
+    def _drop_questions(self, exchange: Hashable) -> None:
+        """A request is over, and with it what was asked on its stream."""
+        self.questions = {at: one for at, one in self.questions.items() if one.exchange != exchange}
 
     def answer_nothing(self, client: int, number: int) -> None:
         """Answer a question that is not with this client, or was never asked."""
@@ -328,40 +379,64 @@ class World:
         begun = self.open[exchange]
         client = self.clients[begun.client]
         self.model.left(exchange)
-        self.questions = {at: one for at, one in self.questions.items() if one.exchange != exchange}
+        self._drop_questions(exchange)
         del self.open[exchange]
         if politely or client.connection is not None:
-            registry = client.host.engine._registry  # type: ignore[union-attr]
-            request = registry._exchanges[exchange].request.id
-            client.notify("notifications/cancelled", {"requestId": request})
+            client.notify("notifications/cancelled", {"requestId": begun.id})
         else:
             self._give(ExchangeClosed(exchange))
         self._look()
 
+    def repeat(self, exchange: Hashable) -> None:
+        """Send a request with the id of one that is in flight (WIRE.3)."""
+        begun = self.open[exchange]
+        again = self.clients[begun.client].request("ping", {}, id=begun.id)
+        (reply,) = [one for one in self.host.of(Reply) if one.exchange == again]
+        assert reply.message is not None
+        assert reply.message["error"]["code"] == -32600
+        self._look()
+
+    def intrude(self, client: int, message: Any) -> None:
+        """Say something in somebody's session under another name (SEC.1, LEG.2)."""
+        own = self.clients[client]
+        stranger = self._stranger
+        stranger.session = own.session
+        before = dict(self.host.store.records)
+        exchange = stranger.send(message)
+        (reply,) = [one for one in self.host.of(Reply) if one.exchange == exchange]
+        assert reply.http_status == 404
+        assert self.host.store.records == before
+        self._look()
+
+    def look_at_the_clock(self) -> None:
+        """Tell the server the time."""
+        self._give(TimePassed())
+
     def say(self, client: int, message: Any) -> None:
         """Send anything: it raises nothing, and changes no task."""
         before = dict(self.host.store.records)
-        exchange = self.clients[client].send(message)
+        new = None if client == STDIO else f"session-{next(self._sessions):020}"
+        exchange = self.clients[client].send(message, new_session=new)
         replies = [one for one in self.host.of(Reply) if one.exchange == exchange]
         assert len(replies) <= 1
         assert self.host.store.records == before
-        self._look(strangers=True)
+        self._look()
 
-    # -- workers -----------------------------------------------------------------------------------------------
+    # -- workers -------------------------------------------------------------------------------------------
 
     def progress(self, number: int, message: str) -> None:
         """The worker says something."""
-        self.model.tasks.progressed(task_id(number), self.now, message=message)
-        self._give(WorkProgressed(task_id=task_id(number), token=next(self._tokens), status_message=message))
+        token = next(self._tokens)
+        self.reports[token] = self.model.tasks.progressed(task_id(number), self.now, message=message)
+        self._give(WorkProgressed(task_id=task_id(number), token=token, status_message=message))
 
     def ask(self, number: int, name: str, kind: str = "form") -> None:
         """The worker asks something."""
         ask, requests = f"ask {next(self._tokens)}", {}
         requests[name] = question(ask, kind)
-        self.model.tasks.asked(task_id(number), self.now, ask, requests)
-        self._give(
-            WorkAskedInput(task_id=task_id(number), token=next(self._tokens), ask=ask, requests=requests)
-        )
+        token = next(self._tokens)
+        self.reports[token] = self.model.tasks.asked(task_id(number), self.now, ask, requests)
+        self._give(WorkAskedInput(task_id=task_id(number), token=token, ask=ask, requests=requests))
 
     def end(self, number: int, how: str) -> None:
         """The worker ends: ``completed``, with ``is error``, ``failed`` or ``cancelled``."""
@@ -376,14 +451,14 @@ class World:
             changes = {"result": RESULTS[how]}
             fact = WorkCompleted(task_id=wanted, token=token, result=RESULTS[how])
         status = "completed" if how == "is error" else how
-        self.model.tasks.ended(wanted, self.now, status, **changes)
+        self.reports[token] = self.model.tasks.ended(wanted, self.now, status, **changes)
         self._give(fact)
 
-    # -- time --------------------------------------------------------------------------------------------------
+    # -- time ----------------------------------------------------------------------------------------------
 
     def wait(self, milliseconds: int) -> None:
         """Let time pass, with all deadlines on the way; sessions that are busy do not end by that."""
-        until = self.now + milliseconds
+        until = self.host.now + milliseconds
         while self.host.deadline is not None and self.host.deadline <= until:
             self.host.now = max(self.host.now, self.host.deadline)
             self._give(TimePassed())
@@ -391,13 +466,13 @@ class World:
         self.host.now = until
         self._look()
 
-    # -- comparing ---------------------------------------------------------------------------------------------
+    # -- comparing -----------------------------------------------------------------------------------------
 
     def _give(self, fact: Input) -> None:
         self.host.give(fact)
         self._look()
 
-    def _look(self, *, strangers: bool = False) -> None:
+    def _look(self) -> None:
         """See to everything that the server said."""
         for exchange, answer in self.model.due(self.now).items():
             self.open[exchange].answer = answer
@@ -416,10 +491,13 @@ class World:
 
     def _see_to(self, effect: Effect) -> None:
         match effect:
-            case StartTool(exchange=handler):
+            case StartTool(exchange=handler, answers=answers):
                 self.handlers[handler] = self._calling
+                assert answers == self.open[self._calling].answers, "INP.4: each answer, once"
                 owes = self.open[self._calling].wanted is not None
                 assert effect.must_create_task == owes, "LEG.3"
+            case StopCall(exchange=handler):
+                self.handlers.pop(handler, None)
             case Reply(exchange=exchange, message=message) if exchange in self.open:
                 begun = self.open.pop(exchange)
                 assert begun.answer is not None, f"{begun.method}: answered before its time (LEG.4)"
@@ -429,13 +507,23 @@ class World:
                     assert RELATED in message["result"]["_meta"], "LEG.4"
             case Send(exchange=exchange, message=message) if exchange in self.open:
                 self._heard(exchange, message)
+            case DeliverInput(task_id=wanted, answers=answers):
+                for one in answers:
+                    assert (wanted, one.key) not in self.delivered, "UPD.5: an answer is delivered once"
+                    self.delivered.add((wanted, one.key))
+            case AcceptReport(token=token) if token in self.reports:
+                assert self.reports.pop(token).refused is None
+            case RejectReport(token=token, reason=reason) if token in self.reports:
+                refused = self.reports.pop(token).refused
+                assert refused is not None, reason
+                assert refused in reason
             case _:
                 pass
 
     def _heard(self, exchange: Hashable, message: dict[str, Any]) -> None:
         begun = self.open[exchange]
-        assert begun.method == "tasks/result", "LEG.8: questions of a task come on an open tasks/result"
         if message["method"] == "notifications/tasks/status":
+            assert begun.method == "tasks/result"
             assert RELATED not in message["params"].get("_meta", {}), "LEG.6"
             begun.told.append(message["params"])
         elif message["method"] == "notifications/cancelled":
@@ -449,8 +537,11 @@ class World:
         number, params = message["id"], dict(message["params"])
         assert number not in self._ids_asked, "the id of a question is used once"
         self._ids_asked.add(number)
-        wanted = params.pop("_meta")[RELATED]["taskId"]
+        wanted = params.pop("_meta", {}).get(RELATED, {}).get("taskId")
         request = {"method": message["method"], "params": params}
+        if wanted is None:
+            self._asked_by_call(exchange, number, request)
+            return
         task = self.model.tasks.tasks[wanted]
         keys = [key for key, one in task.outstanding.items() if one.request == request]
         assert keys, "INP.1: only what is outstanding is asked"
@@ -461,6 +552,12 @@ class World:
         self.model.asked[place] = exchange
         self.questions[number] = Asked(exchange, wanted, keys[0], request)
 
+    def _asked_by_call(self, exchange: Hashable, number: int, request: dict[str, Any]) -> None:
+        assert self.open[exchange].method == "tools/call", "LEG.8: what a task asks says so"
+        keys = [name for name, one in self.open[exchange].round.items() if one == request]
+        assert keys, "INP.4: only what the handler asked"
+        self.questions[number] = Asked(exchange, None, keys[0], request)
+
     def _compare(self, answer: PeerAnswer, message: Mapping[str, Any]) -> None:
         problem = difference(answer, message)
         assert problem is None, problem
@@ -468,11 +565,12 @@ class World:
             self._unknown = self._unknown or message["error"]
             assert message["error"] == self._unknown, "GET.2: one answer for all"
 
-    # -- at rest -----------------------------------------------------------------------------------------------
+    # -- at rest -------------------------------------------------------------------------------------------
 
     def _check_rest(self) -> None:
         """What must be so after each step."""
         assert not list(self.model.unasked(self.now)), "INP.1: every question is with somebody who can answer"
+        assert not self.reports, "each report has its answer"
         for exchange, begun in self.open.items():
             assert begun.answer is None, f"{begun.method}: not answered with {begun.answer}"
             if exchange in self.model.waiters and CALLERS[begun.client].takes_streams:
@@ -517,8 +615,3 @@ class World:
         assert not engine._registry._exchanges
         assert not engine._inner._open
         assert not engine._inner._reports
-
-
-def _next(client: LegacyClient) -> int:
-    """Return the number of the next exchange of a client."""
-    return int(repr(client._exchanges).removeprefix("count(").removesuffix(")"))

@@ -62,11 +62,12 @@ class Waiter:
         return requests
 
     def can_ask(self, key: str) -> bool:
-        """Whether its client can be asked this: it takes streams, and declares what that needs."""
+        """Whether its client can be asked this: it is there, takes streams, and declares what that needs."""
         capabilities = self.request.caller.capabilities
         asked = self.outstanding.get(key)
         return (
             asked is not None
+            and not self.request.session.ended
             and self.request.outlet.can_stream
             and not missing_capabilities({key: asked}, capabilities)
         )

@@ -92,7 +92,7 @@ class LegacyServerModel:
             return BAD_PARAMS
         return WantedTask(int(min(ttl, self.requested_ttl_ms)))
 
-    # -- tasks -----------------------------------------------------------------------------------------------
+    # -- tasks ---------------------------------------------------------------------------------------------
 
     def created(self, task: ModelTask) -> PeerAnswer:
         """A call became this task: its result is nested, and begins as working (LEG.3)."""
@@ -131,7 +131,7 @@ class LegacyServerModel:
         alive = sorted((one for one in own if not one.expired(now)), key=lambda one: one.task_id)
         return [{**legacy_view(one), "lastUpdatedAt": SOME_TEXT} for one in alive]
 
-    # -- results ---------------------------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------------------
 
     def awaited(self, request: Hashable, task_id: Any, caller: LegacyCaller, now: int) -> PeerAnswer | None:
         """``tasks/result``; ``None``: it waits, and :meth:`due` tells when it is over (LEG.4)."""
@@ -163,7 +163,7 @@ class LegacyServerModel:
             self.left(request)
         return answers
 
-    # -- questions -------------------------------------------------------------------------------------------
+    # -- questions -----------------------------------------------------------------------------------------
 
     def can_be_asked(self, request: Hashable, key: str, now: int) -> bool:
         """Whether the client of a ``tasks/result`` is one to ask this of its task (LEG.8, INP.2)."""
@@ -218,7 +218,7 @@ class LegacyServerModel:
 
 
 def legacy_view(task: ModelTask) -> dict[str, Any]:
-    """Return a task as this era has it, without ``lastUpdatedAt``; ``isError`` is a failure (LEG.3, LEG.6)."""
+    """Return a task as this era has it, without ``lastUpdatedAt``; ``isError`` is failed (LEG.3, LEG.6)."""
     view = {NAMES.get(name, name): value for name, value in task.view().items() if name not in NEVER_SHOWN}
     if task.status == "completed" and (task.result or {}).get("isError") is True:
         view |= {"status": "failed", "statusMessage": SOME_TEXT}
