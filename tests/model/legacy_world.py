@@ -476,6 +476,7 @@ class World:
         """See to everything that the server said."""
         for exchange, answer in self.model.due(self.now).items():
             self.open[exchange].answer = answer
+            self._drop_questions(exchange)
         for place in self.model.moot(self.now):
             del self.model.asked[place]
             self.questions = {
