@@ -301,7 +301,7 @@ class World:
             return
         found: list[Any] = []
         cursor: dict[str, Any] = {}
-        while True:
+        while len(found) <= len(wanted):
             page = self.clients[client].ask("tasks/list", cursor)
             found += page["tasks"]
             if "nextCursor" not in page:
