@@ -23,6 +23,11 @@ from mcp_tasks_proto.testing.model.answers import (
     difference,
 )
 from mcp_tasks_proto.testing.model.forms import answer_fits, may_be_asked
+from mcp_tasks_proto.testing.model.legacy_requester import (
+    LegacyRequesterModel,
+    PutQuestion,
+    legacy_outcome,
+)
 from mcp_tasks_proto.testing.model.legacy_server import (
     LegacyCaller,
     LegacyServerModel,
@@ -48,12 +53,14 @@ __all__ = [
     "Ended",
     "ErrorAnswer",
     "LegacyCaller",
+    "LegacyRequesterModel",
     "LegacyServerModel",
     "ModelBounds",
     "ModelCaller",
     "ModelOutcome",
     "ModelTask",
     "PeerAnswer",
+    "PutQuestion",
     "Question",
     "ReportAnswer",
     "RequesterModel",
@@ -68,6 +75,7 @@ __all__ = [
     "Withdrawn",
     "answer_fits",
     "difference",
+    "legacy_outcome",
     "legacy_view",
     "may_be_asked",
 ]
