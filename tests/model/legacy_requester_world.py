@@ -50,6 +50,7 @@ __all__ = ["World", "form", "sampling"]
 ANSWERABLE: Final[Mapping[str, Any]] = {"elicitation": {}, "sampling": {}}
 LIMITS: Final = RequesterLimits(received_ttl_ms=50_021, last_backoff_ms=4_000, request_timeout_ms=5_003)
 HINT_MS: Final = 1_000
+TTL_MS: Final = 60_000
 DONE: Final[dict[str, Any]] = {"content": [{"type": "text", "text": "done"}]}
 BROKE: Final[dict[str, Any]] = {"code": -32050, "message": "broke", "data": {"at": 3}}
 GONE: Final[dict[str, Any]] = {"code": -32602, "message": "no such task"}
@@ -89,6 +90,7 @@ class Followed:
     call: Hashable
     last_poll_ms: int | None
     """``None``: it was resumed, and the first poll goes out at once."""
+    created_ms: int
     statuses: set[str] = field(factory=set)
     """Terminal ones that polls told."""
     payloads: list[dict[str, Any]] = field(factory=list)
@@ -214,7 +216,7 @@ class World:
         self._refusals = 0
         for task_id, reference in saved.items():
             call = self.host.resume(reference)
-            self.tasks[task_id] = Followed(call, None, reference=reference)
+            self.tasks[task_id] = Followed(call, None, reference["createdMs"], reference=reference)
             self.model.questions += before[task_id]
         self.greet()
 
@@ -232,7 +234,7 @@ class World:
         call = self.outer.pop(request)
         task_id = f"task-{next(self._numbers)}"
         self.plain.discard(call)
-        self.tasks[task_id] = Followed(call, self.host.now)
+        self.tasks[task_id] = Followed(call, self.host.now, self.host.now)
         self._do(lambda: self.host.reply(request, {"task": legacy_task(task_id=task_id)}))
 
     def finish(self, request: int, payload: str) -> None:
@@ -484,7 +486,8 @@ class World:
             for told in task.payloads
         ]
         ended += [ModelOutcome(kind="cancelled")] * ("cancelled" in task.statuses)
-        return ended + [ModelOutcome(kind="expired")] * task.unknown
+        unheard = self.host.now >= task.created_ms + TTL_MS  # REQ.5: perhaps with news since
+        return ended + [ModelOutcome(kind="expired")] * (task.unknown or unheard)
 
     # -- at rest ---------------------------------------------------------------------------------------------
 
