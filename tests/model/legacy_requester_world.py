@@ -348,8 +348,7 @@ class World:
 
     def withdraw(self, put: PutQuestion) -> None:
         """The server no longer waits for an answer."""
-        if put.received is None:
-            self.model.withdrawn(put.ids[-1])
+        self.model.withdrawn(put.ids[-1])
         self._do(lambda: self.host.say("notifications/cancelled", {"requestId": put.ids[-1]}))
 
     def say(self, fact: ServerAsked) -> None:

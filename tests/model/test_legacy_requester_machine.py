@@ -180,7 +180,7 @@ class LegacyRequesterMachine(RuleBasedStateMachine):
 
     @rule(number=numbers)
     def withdraw(self, number: int) -> None:
-        waiting = [put for put in self.world.model.questions if put.waits and put.received is None]
+        waiting = [put for put in self.world.model.questions if put.waits]
         if waiting:
             self.world.withdraw(waiting[number % len(waiting)])
 

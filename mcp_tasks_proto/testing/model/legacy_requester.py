@@ -134,9 +134,9 @@ class LegacyRequesterModel:
         return [(request_id, ResultAnswer({"task": {**legacy_view(made), "lastUpdatedAt": SOME_TEXT}}))]
 
     def withdrawn(self, request_id: Any) -> None:
-        """The server no longer waits for the answer to one of its requests."""
+        """The server no longer waits for the answer to one of its requests, if it has none yet."""
         for put in self.questions:
-            if put.ids[-1] == request_id and put.waits:
+            if put.ids[-1] == request_id and put.waits and put.received is None:
                 put.moot = True
 
     # -- what somebody answers -------------------------------------------------------------------------------
