@@ -230,8 +230,9 @@ class World:
     # -- the server's answers --------------------------------------------------------------------------------
 
     def hand_out(self, request: int) -> None:
-        """A call becomes a task."""
+        """A call becomes a task: what was asked before that is moot."""
         call = self.outer.pop(request)
+        self._leave(call)
         task_id = f"task-{next(self._numbers)}"
         self.plain.discard(call)
         self.tasks[task_id] = Followed(call, self.host.now, self.host.now)
