@@ -405,7 +405,7 @@ class World:
             effect: Any = self.host.effects[self._seen]
             self._seen += 1
             match effect:
-                case SendLegacy(message={"method": _} as message):
+                case SendLegacy(message=dict() as message) if "method" in message:
                     self._sent(message)
                 case SendLegacy(message=dict() as message):
                     self._responded(message)

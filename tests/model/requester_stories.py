@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from tests.model.requester_world import DONE, FORM, SAMPLING, World, handle, view
 
@@ -28,13 +28,13 @@ def until(world: World, method: str) -> None:
         world.wait(max(world.host.deadline - world.host.now, 0))
 
 
-def poll(world: World, status: str = "working", **more: object) -> None:
+def poll(world: World, status: str = "working", **more: Any) -> None:
     """Wait for the next poll, and answer it."""
     until(world, "tasks/get")
     world.reply("tasks/get", view(status, **more))
 
 
-def working(world: World, **more: object) -> int:
+def working(world: World, **more: Any) -> int:
     """A call has become a task."""
     call = world.call()
     world.reply("tools/call", handle(**more))

@@ -329,10 +329,10 @@ class World:
                     kept = json.loads(json.dumps(reference))
                     task = self.model.saved(call)
                     self.saved[call] = (task or _read(kept), kept)
-                case Prompt(call=call, key=key, request=request, again=again):
+                case Prompt(call=call, key=key, request=asked, again=again):
                     known = call in self.resumed and key in self.resumed[call].answers
                     assert again == known, "REQ.4: what another process had on show says so"
-                    told.append(Shown(call=call, key=key, request=request))
+                    told.append(Shown(call=call, key=key, request=asked))
                 case WithdrawPrompt(call=call, key=key):
                     told.append(Withdrawn(call, key))
                 case ShowView(call=call, view=seen):
@@ -348,7 +348,7 @@ class World:
     def _check_request(self, send: SendRequest) -> None:
         method, params = send.message["method"], dict(send.message["params"])
         declared = params.pop("_meta")["io.modelcontextprotocol/clientCapabilities"]
-        tasks = {"io.modelcontextprotocol/tasks": {}}
+        tasks: dict[str, Any] = {"io.modelcontextprotocol/tasks": {}}
         assert declared == {**self.capabilities, "extensions": tasks}, "NEG.4: each request declares anew"
         if method == LISTEN:
             self._check_listen(send.request, params)

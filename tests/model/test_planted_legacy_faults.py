@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 from attrs import frozen
 
+from mcp_tasks_proto.legacy import translation
 from mcp_tasks_proto.legacy.server import calls, requests, tasks, waiting
 from mcp_tasks_proto.legacy.server import engine as engine_module
 from mcp_tasks_proto.legacy.server import inner as inner_module
@@ -16,6 +17,7 @@ from mcp_tasks_proto.legacy.server.registry import Registry
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest
 from mcp_tasks_proto.legacy.server.tasks import TaskRequests
 from mcp_tasks_proto.legacy.server.waiting import Waiter, Waiting
+from mcp_tasks_proto.settings import TaskSupport
 from tests.model.legacy_stories import STORIES, tell
 
 Wrapped = Callable[..., Any]
@@ -45,7 +47,7 @@ def _listing(result: Wrapped) -> Wrapped:
 
 
 def _flat(_: Wrapped) -> Wrapped:
-    return lambda result: waiting.legacy_task(result)
+    return lambda result: translation.legacy_task(result)
 
 
 def _blind(legacy_task: Wrapped) -> Wrapped:
@@ -145,14 +147,14 @@ FAULTS: Final = [
         what="every tool takes tasks",
         where=requests,
         name="TaskSupport",
-        plant=lambda right: type("Faulty", (), {"REQUIRED": right.REQUIRED, "FORBIDDEN": None}),
+        plant=lambda _: type("Faulty", (), {"REQUIRED": TaskSupport.REQUIRED, "FORBIDDEN": None}),
     ),
     Fault(
         rule="LEG.3",
         what="every tool is called plainly",
         where=requests,
         name="TaskSupport",
-        plant=lambda right: type("Faulty", (), {"REQUIRED": None, "FORBIDDEN": right.FORBIDDEN}),
+        plant=lambda _: type("Faulty", (), {"REQUIRED": None, "FORBIDDEN": TaskSupport.FORBIDDEN}),
     ),
     Fault(rule="LEG.3", what="any lifetime is given", where=requests, name="wanted_task", plant=_lenient),
     Fault(rule="LEG.4", what="a result is not waited for", where=Waiting, name="begin", plant=_impatient),

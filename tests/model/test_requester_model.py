@@ -18,7 +18,7 @@ from mcp_tasks_proto.testing.model import (
 )
 
 ROOTS: Final = {"method": "roots/list"}
-DONE: Final = {"content": []}
+DONE: Final[dict[str, Any]] = {"content": []}
 
 
 def view(status: str = "working", *, at: int = 1, **more: Any) -> dict[str, Any]:
