@@ -27,6 +27,7 @@ __all__ = [
     "hostile_messages",
     "input_requests",
     "json_values",
+    "legacy_messages",
     "messages",
     "nearly_valid_messages",
     "records",
@@ -132,17 +133,17 @@ def _message(body: tuple[str, Mapping[str, Any]], more: Mapping[str, Any], **fac
 
 def nearly_valid_messages(ids: SearchStrategy[str] | None = None) -> SearchStrategy[dict[str, Any]]:
     """The same with one member, at whatever depth, gone or replaced by something else."""
+    return _spoiled(valid_messages(ids))
 
-    @st.composite
-    def spoiled(draw: st.DrawFn) -> dict[str, Any]:
-        message: dict[str, Any] = _copied(draw(valid_messages(ids)))
-        places = list(_places(message))
-        inside, name = draw(st.sampled_from(places))
-        inside.pop(name)
-        inside.update(draw(st.just({}) | json_values(3).map(lambda value: {name: value})))
-        return message
 
-    return spoiled()
+@st.composite
+def _spoiled(draw: st.DrawFn, whole: SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
+    message: dict[str, Any] = _copied(draw(whole))
+    places = list(_places(message))
+    inside, name = draw(st.sampled_from(places))
+    inside.pop(name)
+    inside.update(draw(st.just({}) | json_values(3).map(lambda value: {name: value})))
+    return message
 
 
 def _copied(value: Any) -> Any:
@@ -181,6 +182,35 @@ def _nested(depth: int) -> Any:
 def messages(ids: SearchStrategy[str] | None = None) -> SearchStrategy[Any]:
     """Valid, nearly valid and hostile messages, as many of each."""
     return valid_messages(ids) | nearly_valid_messages(ids) | hostile_messages()
+
+
+def legacy_messages(ids: SearchStrategy[str] | None = None) -> SearchStrategy[dict[str, Any]]:
+    """What a client of 2025-11-25 says in a session, valid or nearly, but for calls; ``ids`` as above."""
+    wanted = task_ids() if ids is None else ids
+    named = st.fixed_dictionaries({"taskId": wanted})
+    methods = st.sampled_from(["tasks/get", "tasks/result", "tasks/cancel"])
+    bodies = st.one_of(
+        st.tuples(methods, named),
+        st.tuples(st.just("tasks/list"), st.just({}) | texts.map(lambda cursor: {"cursor": cursor})),
+        st.tuples(st.sampled_from(["ping", "tools/list", "tasks/update", "tasks/run"]), objects()),
+    )
+    requests = st.builds(
+        lambda body, at: {"jsonrpc": "2.0", "id": at, "method": body[0], "params": body[1]},
+        bodies,
+        st.integers(0, 2**31) | texts,
+    )
+    notes = st.builds(
+        lambda method, at: {"jsonrpc": "2.0", "method": method, "params": {"requestId": at}},
+        st.sampled_from(["notifications/cancelled", "notifications/progress", "notifications/x"]),
+        st.integers(0, 5) | texts,
+    )
+    answers = st.builds(
+        lambda at, result: {"jsonrpc": "2.0", "id": at, "result": result},
+        st.integers(10_000, 20_000) | texts,
+        objects(),
+    )
+    valid = requests | notes | answers
+    return valid | _spoiled(valid)
 
 
 # -- what tools do -----------------------------------------------------------------------------------------

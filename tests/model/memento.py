@@ -18,11 +18,15 @@ UNCHANGING: Final = (str, int, float, type(None), FunctionType, MethodType, Buil
 class Memento:
     """What there is in an object and in every changeable object that can be reached from it.
 
-    Frozen values are left alone, and so is what is in them, but for those named in ``through``.
+    Frozen values are left alone, and so is what is in them, but for those named in ``through``. An object
+    that another is made of is taken to be so for good, but for attributes that are ``replaced``. A dictionary
+    in a ``shallow`` attribute holds nothing that changes itself.
     """
 
     root: Any
     through: tuple[type, ...] = ()
+    replaced: frozenset[str] = frozenset()
+    shallow: frozenset[str] = frozenset()
     _objects: list[tuple[Any, list[tuple[str, Any]]]] = field(init=False, factory=list)
     _dicts: list[tuple[dict[Any, Any], dict[Any, Any]]] = field(init=False, factory=list)
     _lists: list[tuple[list[Any], list[Any]]] = field(init=False, factory=list)
@@ -84,8 +88,11 @@ class Memento:
             if cls is count:
                 kept.append((name, _Count(_at(value))))
                 continue
-            self._keep(value, seen)
-            if thing is self.root or not _is_part(cls):
+            if cls is dict and name in self.shallow:
+                self._dicts.append((value, dict(value)))
+            else:
+                self._keep(value, seen)
+            if thing is self.root or name in self.replaced or not _is_part(cls):
                 kept.append((name, value))
         if kept and type(thing) not in self.through:
             self._objects.append((thing, kept))

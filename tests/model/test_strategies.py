@@ -29,7 +29,10 @@ from mcp_tasks_proto.testing.strategies import (
     tool_scripts,
     valid_messages,
 )
+from mcp_tasks_proto.testing.strategies_for_requesters import ClientScript, client_scripts
 from mcp_tasks_proto.wire.schema import record_from_json, record_to_json, task_view
+from tests.model.exploring_requester import Bounds, SmallWorld
+from tests.model.test_every_requester_state import comes_to_an_end, go_on
 from tests.unit.world import TASK, make_host, parked
 
 
@@ -106,3 +109,27 @@ def test_scripts_ask_what_may_be_asked(script: ToolScript) -> None:
     for kind, *facts in script.steps:
         assert kind != "ask" or check_requests(facts[0]) is None
     assert script.end[0] in ("complete", "fail", "stop", "never")
+
+
+@settings(max_examples=30, deadline=None)
+@given(client_scripts())
+def test_req6_whatever_a_caller_does_it_hears_how_its_task_ends(script: ClientScript) -> None:
+    """REQ.4, REQ.7: or that it no longer wants to."""
+    world = SmallWorld(sizes=Bounds())
+    world.begin()
+    world.change("one", "input_required")
+    for kind, *facts in script.steps:
+        for call in list(world.model.calls):
+            if kind == "cancel":
+                world.cancel(call, wait=facts[0])
+            elif kind == "answer":
+                world.answer(call, "q", None if facts[0] else {"action": "maybe"})
+        if kind == "restart":
+            world.restart()
+        elif kind == "wait":
+            go_on(world)
+            world.wait(facts[0])
+    if script.end == ("stay",):
+        comes_to_an_end(world)
+    else:
+        world.bring_to_an_end()

@@ -158,6 +158,33 @@ def test_a_question_that_nobody_answers_any_more_has_failed() -> None:
     assert answer_to(host, "tasks/result")["code"] == -32603
 
 
+def test_a_question_of_a_call_that_is_answered_meanwhile_has_failed() -> None:
+    """Else whoever waits for its result would wait for as long as it is kept."""
+    host, call = asked()
+    assert answer_to(host, "tasks/result") is None
+    host.reply("tools/call", DONE)
+    assert isinstance(outcome(host, call), Completed)
+    assert host.responses()[-1]["error"]["code"] == -32603
+    assert answer_to(host, "tasks/get")["status"] == "failed"
+
+
+@pytest.mark.parametrize("of_task", [False, True])
+def test_leg5_a_request_that_was_answered_with_a_task_cannot_be_taken_back(of_task: bool) -> None:
+    """Its task can, by ``tasks/cancel``."""
+    host = server_of_tasks()
+    call = host.call()
+    if of_task:
+        host.reply("tools/call", nested())
+    host.ask_client("elicitation/create", related(elicitation(task={}), TASK), message_id="q")
+    host.say("notifications/cancelled", {"requestId": "q"})
+    assert answer_to(host, "tasks/get")["status"] == "working"
+    if of_task:
+        host.advance(1_000)
+        host.reply("tasks/get", legacy_task("input_required", at=1))
+    host.answer(call, host.of(Prompt)[-1].key, ACCEPTED)
+    assert answer_to(host, "tasks/get")["status"] == "completed"
+
+
 def test_what_is_refused_makes_no_task() -> None:
     """INP.2"""
     host, _ = asked("sampling/createMessage", sampling()["params"])

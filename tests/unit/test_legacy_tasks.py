@@ -408,6 +408,35 @@ def test_leg8_when_its_carrier_leaves_another_asks() -> None:
     assert get(client)["status"] == "working"
 
 
+def test_leg8_nobody_in_a_session_that_ends_is_asked_instead() -> None:
+    """LEG.2: both wait in it, and both are told that it is over."""
+    client, first = waiting()
+    second = result_of(client)
+    client.host.give(asked("first", "name"))
+    client.read(first)
+    client.read(second)
+    client.delete()
+    assert client.questions(second) == []
+    assert client.error(first) == client.error(second)
+
+
+@pytest.mark.parametrize("ends", ["cancelled", "expired"])
+def test_leg8_what_a_task_asked_is_asked_of_nobody_when_it_is_over(ends: str) -> None:
+    """LEG.4: all who wait are told that it is, one after the other."""
+    client = opened(make_dual())
+    created(client, ttl=60_000)
+    first, second = result_of(client), result_of(client)
+    client.host.give(asked("first", "name"))
+    client.read(first)
+    client.read(second)
+    if ends == "cancelled":
+        client.ask("tasks/cancel", {"taskId": TASK})
+    else:
+        client.host.advance(60_000)
+    assert client.questions(second) == []
+    assert client.error(first) == client.error(second)
+
+
 def test_leg8_an_answer_under_way_is_not_asked_for_by_another() -> None:
     client, first = waiting()
     host = client.host

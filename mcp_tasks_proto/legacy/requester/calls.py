@@ -186,6 +186,8 @@ class PlainCalls:
 
     def _answered(self, call: PlainCall, answer: Answer) -> None:
         """The server's last word. Questions that are still on show are moot."""
+        for question in (*call.waiting, *call.round.values()):
+            question.abandon()
         if call.inner is not None:
             self._end(call, answer)
             return
@@ -228,9 +230,9 @@ class PlainCalls:
             question.abandon()
 
     def find(self, message_id: str | int) -> tuple[PlainCall, Question] | None:
-        """Return the question that a request of the server's is, and whose."""
+        """Return the question that a request of the server's is, and whose; it has no answer yet."""
         for call in self._calls.values():
             for question in (*call.waiting, *call.round.values()):
-                if question.message_id == message_id and question.outstanding:
+                if question.message_id == message_id and question.unanswered:
                     return call, question
         return None

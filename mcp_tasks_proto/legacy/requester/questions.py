@@ -60,6 +60,11 @@ class Question:
         return self.response is None and not self.over
 
     @property
+    def unanswered(self) -> bool:
+        """Whether the server's request waits. One that became a task was answered with it (LEG.10)."""
+        return self.outstanding and self.drop is None
+
+    @property
     def expects_answer(self) -> bool:
         """Whether the server is still to get its answer."""
         return not self.delivered and not self.over

@@ -221,10 +221,10 @@ class FollowedTasks:
             question.over |= question.message_id == message_id
 
     def find(self, message_id: str | int) -> Question | None:
-        """Return the question that a request of the server's is."""
+        """Return the question that a request of the server's is; it has no answer yet."""
         for followed in self._tasks.values():
             for question in followed.questions.values():
-                if question.message_id == message_id and question.outstanding:
+                if question.message_id == message_id and question.unanswered:
                     return question
         return None
 

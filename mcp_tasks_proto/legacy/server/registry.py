@@ -96,6 +96,7 @@ class Registry:
 
     def end(self, session: Session) -> None:
         """End a session: its requests fail with it. Its tasks go on."""
+        session.ended = True
         if session.log is not None:
             session.log.close()
         for request in list(session.requests.values()):

@@ -196,6 +196,8 @@ class Session:
     """When the client was heard last."""
     caller: Caller | None = None
     """On whose behalf its latest request was made."""
+    ended: bool = field(init=False, default=False)
+    """Whether it is over: nobody in it is asked anything more."""
     requests: dict[str | int, ClientRequest] = field(init=False, factory=dict)
     lost: dict[ClientRequest, None] = field(init=False, factory=dict)
     """Those that go on although their connection was lost, in the order of their loss."""

@@ -62,11 +62,12 @@ class Waiter:
         return requests
 
     def can_ask(self, key: str) -> bool:
-        """Whether its client can be asked this: it takes streams, and declares what that needs."""
+        """Whether its client can be asked this: it is there, takes streams, and declares what that needs."""
         capabilities = self.request.caller.capabilities
         asked = self.outstanding.get(key)
         return (
             asked is not None
+            and not self.request.session.ended
             and self.request.outlet.can_stream
             and not missing_capabilities({key: asked}, capabilities)
         )
@@ -128,10 +129,12 @@ class Waiting:
                 return
             self.inner.ready(waiter.listen)
             return
-        waiter.view = {name: value for name, value in params.items() if name != "_meta"}
-        if waiter.view["status"] in ENDED:
-            self._settle(waiter.request, waiter.view)
+        view = {name: value for name, value in params.items() if name != "_meta"}
+        if view["status"] in ENDED:
+            self._ask_no_more(waiter.task_id)
+            self._settle(waiter.request, view)
         else:
+            waiter.view = view
             self._show(waiter)
 
     def _settle(self, request: ClientRequest, view: Mapping[str, Any]) -> None:
@@ -169,6 +172,7 @@ class Waiting:
             if expiry is not None:
                 self.timers.set(waiter, max(expiry, self.inner.now + 1))
         elif message["error"]["code"] == ErrorCode.INVALID_PARAMS:
+            self._ask_no_more(waiter.task_id)
             request.answer(message, http_status)
         else:
             self.timers.set(waiter, self.inner.now + RETRY_MS)
@@ -224,6 +228,11 @@ class Waiting:
             self._done.pop(waiter.task_id, None)
         for key in waiter.asking:
             self._release(waiter.task_id, key, again=True)
+
+    def _ask_no_more(self, task_id: str) -> None:
+        """A task is over: who has yet to hear of it is not asked what the first to hear was."""
+        for waiter in self._by_task[task_id].values():
+            waiter.view = {}
 
     def _release(self, task_id: str, key: str, *, again: bool) -> None:
         """Nobody asks this any more; ``again``: the first who can asks it now."""

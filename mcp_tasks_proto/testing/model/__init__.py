@@ -1,4 +1,7 @@
-"""The server role at its most naïve: what each answer must be, after whatever happened before.
+"""Each role at its most naïve: what must come of whatever happens.
+
+:class:`RequesterModel` is the requester's: what a client sends and tells its callers. The rest of this is
+about the server: what each answer must be, after whatever happened before.
 
 :class:`ServerModel` was written from the contract and knows no engine, no table and no store: one dictionary
 of tasks, one event after the other, each done at once. Tell it what happens to a server, in the order in
@@ -10,6 +13,7 @@ What it leaves to the server: texts, ``lastUpdatedAt`` (it counts the changes of
 the caps of a store (TTL.2). ``docs/testing.md`` shows it at work.
 """
 
+from mcp_tasks_proto.testing.model.agenda import ModelBounds
 from mcp_tasks_proto.testing.model.answers import (
     SOME_TEXT,
     ErrorAnswer,
@@ -19,20 +23,59 @@ from mcp_tasks_proto.testing.model.answers import (
     difference,
 )
 from mcp_tasks_proto.testing.model.forms import answer_fits, may_be_asked
+from mcp_tasks_proto.testing.model.legacy_requester import (
+    LegacyRequesterModel,
+    PutQuestion,
+    legacy_outcome,
+)
+from mcp_tasks_proto.testing.model.legacy_server import (
+    LegacyCaller,
+    LegacyServerModel,
+    WantedTask,
+    legacy_view,
+)
+from mcp_tasks_proto.testing.model.received import ModelOutcome
+from mcp_tasks_proto.testing.model.requester import RequesterModel
 from mcp_tasks_proto.testing.model.server import ServerModel
 from mcp_tasks_proto.testing.model.tasks import ModelCaller, ModelTask, Question
+from mcp_tasks_proto.testing.model.watched import (
+    Ended,
+    SavedTask,
+    Shown,
+    Told,
+    Viewed,
+    WatchedTask,
+    Withdrawn,
+)
 
 __all__ = [
     "SOME_TEXT",
+    "Ended",
     "ErrorAnswer",
+    "LegacyCaller",
+    "LegacyRequesterModel",
+    "LegacyServerModel",
+    "ModelBounds",
     "ModelCaller",
+    "ModelOutcome",
     "ModelTask",
     "PeerAnswer",
+    "PutQuestion",
     "Question",
     "ReportAnswer",
+    "RequesterModel",
     "ResultAnswer",
+    "SavedTask",
     "ServerModel",
+    "Shown",
+    "Told",
+    "Viewed",
+    "WantedTask",
+    "WatchedTask",
+    "Withdrawn",
     "answer_fits",
     "difference",
+    "legacy_outcome",
+    "legacy_view",
     "may_be_asked",
 ]

@@ -1,0 +1,188 @@
+"""Short stories of a requester toward a server of 2025-11-25; each is told to a world that compares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from tests.model.legacy_requester_world import GONE, World, form, sampling
+
+__all__ = ["STORIES", "Story", "tell"]
+
+Story = Callable[[World], None]
+
+
+def tell(story: Story) -> None:
+    """Play a story to its end, over HTTP and on stdio; ``AssertionError`` where a rule is broken."""
+    for http in (False, True):
+        world = World(http=http)
+        story(world)
+        world.bring_to_an_end()
+
+
+def working(world: World) -> str:
+    """A call has become a task; return its id."""
+    world.call("render")
+    world.hand_out(next(iter(world.outer)))
+    return list(world.tasks)[-1]
+
+
+def told(world: World, status: str) -> None:
+    """The next poll is answered."""
+    world.wait(1_000)
+    world.tell(world.host.number_of("tasks/get"), status)
+
+
+def parked(world: World) -> str:
+    """Its task waits, and has asked something."""
+    task_id = working(world)
+    told(world, "input_required")
+    world.ask("q1", "elicitation/create", form("one"), task_id=task_id)
+    return task_id
+
+
+def called(world: World) -> None:
+    """LEG.3, trap 22: of each kind of tool, and answered plainly."""
+    for tool, how in (("render", "done"), ("draw", "broke"), ("greet", "done")):
+        world.call(tool)
+        world.finish(next(iter(world.outer)), how)
+
+
+def completed(world: World) -> None:
+    """LEG.4: what it ended with is fetched."""
+    working(world)
+    told(world, "completed")
+    world.lose(world.host.number_of("tasks/result"))
+    told(world, "completed")
+    world.result(world.host.number_of("tasks/result"), "done")
+
+
+def failed(world: World) -> None:
+    """LEG.6, trap 21: with a result, and with an error."""
+    for payload in ("done", "empty", "broke"):
+        working(world)
+        told(world, "failed")
+        world.result(world.host.number_of("tasks/result"), payload)
+
+
+def cancelled(world: World) -> None:
+    """LEG.5, REQ.7: by the server, by a caller that waits, and by one that does not."""
+    working(world)
+    told(world, "cancelled")
+    for wait in (True, False):
+        world.cancel(world.tasks[working(world)].call, wait=wait)
+        world.refuse(world.host.number_of("tasks/cancel"), GONE)
+        world.tell(world.host.number_of("tasks/get"), "completed")
+
+
+def gone(world: World) -> None:
+    """LEG.7, trap 23."""
+    parked(world)
+    world.refuse(world.host.number_of("tasks/result"), GONE)
+    world.wait(1_000)
+    world.refuse(world.host.number_of("tasks/get"), GONE)
+
+
+def answered(world: World) -> None:
+    """LEG.8, trap 24: one stream, however often it is seen to wait."""
+    task_id = parked(world)
+    for _ in range(3):
+        told(world, "input_required")
+    world.answer(*next(iter(world.shown)))
+    world.ask(7, "sampling/createMessage", sampling("two"), task_id=task_id)
+    told(world, "input_required")
+    world.answer(*next(iter(world.shown)))
+    told(world, "working")
+    told(world, "completed")
+    world.result(world.host.number_of("tasks/result"), "done")
+
+
+def asked_again(world: World) -> None:
+    """LEG.8: after the stream broke, the same question under another id."""
+    task_id = parked(world)
+    world.answer(*next(iter(world.shown)))
+    world.lose(world.host.number_of("tasks/result"))
+    told(world, "input_required")
+    world.ask(2, "elicitation/create", form("one"), task_id=task_id)
+
+
+def moot(world: World) -> None:
+    """LEG.8: a task works again, and a question is taken back."""
+    task_id = parked(world)
+    told(world, "input_required")
+    told(world, "working")
+    world.ask(2, "elicitation/create", form("two"), task_id=task_id)
+    told(world, "input_required")
+    world.withdraw(world.model.questions[-1])
+    told(world, "input_required")
+
+
+def asked_in_a_call(world: World) -> None:
+    """LEG.8: rounds, one question of them as a task (LEG.10)."""
+    world.call("greet")
+    request = next(iter(world.outer))
+    world.ask(1, "elicitation/create", form("one"), on=request)
+    world.ask(2, "elicitation/create", {**form("two"), "task": {}}, on=request)
+    world.answer(*next(iter(world.shown)))
+    world.ask(3, "tasks/result", {"taskId": next(iter(world.model.received))})
+    world.finish(request, "done")
+    world.ask(4, "tasks/get", {"taskId": next(iter(world.model.received))})
+
+
+def not_asked(world: World) -> None:
+    """INP.2: what was not declared, what is none, and what is for nobody."""
+    world.ask(1, "ping", {})
+    world.ask(2, "elicitation/create", form("early"))
+    working(world)
+    world.ask("3", "roots/list", {})
+    world.ask(4, "elicitation/create", {"message": 5}, task_id=next(iter(world.tasks)))
+    world.ask(5, "tools/list", {})
+
+
+def received(world: World) -> None:
+    """LEG.10: made, listed, waited for, answered, cancelled, expired."""
+    task_id = working(world)
+    for number, name in enumerate(("one", "two", "three")):
+        world.ask(number, "elicitation/create", {**form(name), "task": {"ttl": 9_001}}, task_id=task_id)
+    told(world, "input_required")
+    one, two, three = world.model.received
+    for number, made in enumerate((one, two, three), 10):
+        world.ask(number, "tasks/result", {"taskId": made})
+    world.withdraw(world.model.questions[0])
+    world.answer(*next(iter(world.shown)))
+    world.ask(20, "tasks/cancel", {"taskId": two})
+    world.ask(21, "tasks/list", {})
+    world.ask(22, "tasks/list", {"cursor": "x"})
+    world.ask(23, "tasks/result", {"taskId": one})
+    world.wait(9_001)
+    world.ask(24, "tasks/get", {"taskId": three})
+
+
+def restarted(world: World) -> None:
+    """REQ.6: with a question that is answered, and one that is not."""
+    task_id = parked(world)
+    world.answer(*next(iter(world.shown)))
+    world.restart()
+    world.tell(world.host.number_of("tasks/get"), "input_required")
+    world.ask(9, "elicitation/create", form("two"), task_id=task_id)
+    told(world, "cancelled")
+
+
+STORIES: Final[Mapping[str, Story]] = {
+    story.__name__.replace("_", " "): story
+    for story in (
+        called,
+        completed,
+        failed,
+        cancelled,
+        gone,
+        answered,
+        asked_again,
+        moot,
+        asked_in_a_call,
+        not_asked,
+        received,
+        restarted,
+    )
+}
+"""By name."""
