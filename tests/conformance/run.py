@@ -3,8 +3,8 @@
 ``python tests/conformance/run.py`` exits with 0 when every check of every scenario in scope succeeded on
 every loop. A failed check, a warning, or a skipped check that ``docs/conformance.md`` does not list with its
 reason makes it 1. The suite is an npm package; it and the Node.js that runs it are installed under
-``.conformance/`` on first use, Node.js unless MCP_NODE says where it is. The server runs under the interpreter that runs this file, so the project must
-be installed there (``make conformance`` sees to that).
+``.conformance/`` on first use, Node.js only if MCP_NODE does not say where one is. The server runs under the
+interpreter that runs this file, so the project must be installed there (``make conformance`` sees to that).
 """
 
 from __future__ import annotations
