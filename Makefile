@@ -28,7 +28,7 @@ PIP := python -m pip --quiet --disable-pip-version-check
 
 help:
 	@echo "make demo         a real server, clients of both versions, a proxy, every message shown"
-	@echo "make test         all tests, with the core's coverage"
+	@echo "make test         all tests, with the core's coverage; WORKERS=0: one after the other"
 	@echo "make crash        a server killed 200 times: KILLS=, STORE=, SERVERS=, SEED= change that"
 	@echo "make check        ruff, mypy --strict, import-linter"
 	@echo "make conformance  the official conformance suite, on both loops"
@@ -51,10 +51,9 @@ SEARCHES := $(patsubst %,tests/model/test_%.py,\
 # The long ones first, so that no process is left alone with one at the end.
 OTHER_TESTS := $(SEARCHES) tests/crash tests/interop tests/adapters
 OTHER_TESTS += $(filter-out $(CORE_TESTS) $(OTHER_TESTS),$(sort $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
-# Processes that run tests: one for each core, and for the rest two, but no more than eight, since those mostly wait.
-# What a module has started once serves all its tests: they stay together.
-WORKERS ?= auto
-WAITING_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(8, 2 * (os.cpu_count() or 1)))')
+# Processes that run tests, 0: none but pytest's own. For the rest twice as many, up to eight: those mostly wait. What a
+# module has started once serves all its tests: they stay together.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 1)')
 test: $(VENV)/test.stamp $(VENV)/sdk.stamp $(VENV)/sdk1.stamp $(VENV)/fastmcp.stamp $(VENV)/npm.stamp
 	@$(BIN)/python -m coverage erase
 	@core=0; $(BIN)/python -m coverage run -m pytest -n $(WORKERS) --dist worksteal $(addprefix --ignore=,$(SEARCHES)) \
@@ -62,8 +61,8 @@ test: $(VENV)/test.stamp $(VENV)/sdk.stamp $(VENV)/sdk1.stamp $(VENV)/fastmcp.st
 		MCP_SDK_PYTHON=$(CURDIR)/$(SDK)/bin/python FASTMCP_PYTHON=$(CURDIR)/$(FASTMCP)/bin/python \
 		MCP_SDK1_PYTHON=$(CURDIR)/$(SDK1)/bin/python \
 		MCP_NODE=$(CURDIR)/$(NODE)/bin/node MCP_NPM=$(CURDIR)/$(NPM) \
-		$(BIN)/python -m pytest -n $(WAITING_WORKERS) --dist loadscope --no-loadscope-reorder $(OTHER_TESTS) && \
-		exit $$core
+		$(BIN)/python -m pytest -n $$((2 * $(WORKERS) < 8 ? 2 * $(WORKERS) : 8)) --dist loadscope \
+			--no-loadscope-reorder $(OTHER_TESTS) && exit $$core
 
 # Whatever mcp-tasks serve takes as --store; a temporary SQLite file unless said otherwise.
 KILLS ?= 200
