@@ -58,7 +58,7 @@ class Options:
     """Whether to measure less, to see that it can be measured at all."""
 
     def many(self, number: int) -> int:
-        """Return how many there are to be where ``number`` are very many: a tenth, in brief."""
+        """Return how many there are to be where ``number`` are many: a tenth, in brief."""
         return number // 10 if self.brief else number
 
 
@@ -131,7 +131,7 @@ def main(
     parser.add_argument(
         "--brief",
         action="store_true",
-        help="two runs, half as long, and a tenth where there are very many tasks",
+        help="two runs, half as long, and a tenth of the tasks where there are many",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     arguments = parser.parse_args()
