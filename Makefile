@@ -33,7 +33,7 @@ help:
 	@echo "make check        ruff, mypy --strict, import-linter"
 	@echo "make conformance  the official conformance suite, on both loops"
 	@echo "make bench        the benchmarks, each printing a ratio"
-	@echo "make docs         write the generated pages of docs/ anew (docs/eras.md from a run)"
+	@echo "make docs         write the generated pages and vectors of docs/ anew (docs/eras.md from a run)"
 	@echo "make docs-kit     write the tables of docs/kit.md anew, from runs"
 	@echo "make clean        remove .venv and every cache"
 
@@ -87,6 +87,7 @@ bench: $(VENV)/all.stamp $(VENV)/fastmcp.stamp
 
 docs: $(VENV)/all.stamp
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m docs.generate_vectors
 
 docs-kit: $(VENV)/all.stamp $(VENV)/fastmcp.stamp
 	FASTMCP_PYTHON=$(CURDIR)/$(FASTMCP)/bin/python $(BIN)/python -m docs.generate_kit

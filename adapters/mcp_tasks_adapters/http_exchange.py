@@ -267,18 +267,15 @@ class HttpExchange:
         """Read on, past the last fact as well: the connection may be used again once the response ends."""
         while True:
             event = self._h11.next_event()
-            match event:
-                case h11.Response():
-                    self._take_head(event, now_ms)
-                case h11.Data():
-                    self._take_body(bytes(event.data))
-                case h11.EndOfMessage():
-                    self._take_end()
-                    return
-                case h11.InformationalResponse():
-                    pass
-                case _:
-                    return
+            if type(event) is h11.Data:
+                self._take_body(event.data)
+            elif type(event) is h11.Response:
+                self._take_head(event, now_ms)
+            elif type(event) is h11.EndOfMessage:
+                self._take_end()
+                return
+            elif type(event) is not h11.InformationalResponse:
+                return
 
     def _take_head(self, response: h11.Response, now_ms: int) -> None:
         headers = {name: value.decode("latin-1") for name, value in response.headers if name in _LOOKED_AT}
@@ -292,12 +289,12 @@ class HttpExchange:
             self._kind = _Body.MESSAGE
         elif media_type == "text/event-stream" and 200 <= status < 300:
             self._kind = _Body.EVENTS
+            self._events = EventDecoder(self._limits)
             if self._is_get:
                 self._facts.append(StreamOpened(self.request))
         else:
             self._kind = _Body.OTHER
-        self._body, self._skipped, self._events = bytearray(), 0, EventDecoder(self._limits)
-        self._last_event_id = ""
+        self._body, self._skipped, self._last_event_id = bytearray(), 0, ""
 
     def _take_body(self, data: bytes) -> None:
         if self.over:

@@ -36,6 +36,7 @@ from mcp_tasks_proto.proxy.effects import (
 from mcp_tasks_proto.proxy.engine import ProxyEngine
 from mcp_tasks_proto.proxy.errors import TROUBLE_TABLE, Trouble
 from mcp_tasks_proto.proxy.handles import (
+    MOST_RANDOM_BYTES,
     RANDOM_BYTES,
     Aead,
     HandleCodec,
@@ -68,6 +69,7 @@ from mcp_tasks_proto.proxy.settings import (
 from mcp_tasks_proto.proxy.snapshots import Snapshot, first_of, snapshot_from_json, snapshot_to_json
 
 __all__ = [
+    "MOST_RANDOM_BYTES",
     "RANDOM_BYTES",
     "TROUBLE_TABLE",
     "Access",

@@ -75,7 +75,7 @@ class Adoptions:
         """Read a create result; a payload that it must not have is not looked at (LIFE.3)."""
         longest = self.desk.shared.limits.upstream_id_chars
         try:
-            view = read_view({name: value for name, value in result.items() if name not in _PAYLOAD})
+            view = read_view(result, without=_PAYLOAD)
         except ParamsError:
             return None
         return view if 0 < len(view.task_id) <= longest else None

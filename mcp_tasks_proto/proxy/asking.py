@@ -20,7 +20,7 @@ from mcp_tasks_proto.proxy.effects import (
     SaveSnapshot,
     TaskQuota,
 )
-from mcp_tasks_proto.proxy.handles import check_random
+from mcp_tasks_proto.proxy.handles import MOST_RANDOM_BYTES, RANDOM_BYTES, check_random
 from mcp_tasks_proto.proxy.inputs import RandomDrawn, SnapshotKept, TaskLoaded
 from mcp_tasks_proto.proxy.shared import Shared
 from mcp_tasks_proto.proxy.snapshots import Snapshot
@@ -37,6 +37,8 @@ class Asking:
     shared: Shared
     _open: dict[Hashable, tuple[tuple[type, ...], Callable[[Any], None]]] = field(init=False, factory=dict)
     _tokens: count[int] = field(init=False, factory=count)
+    _random: bytes = field(init=False, default=b"", repr=False)
+    """For handles to come."""
 
     def answered(self, fact: HostAnswer) -> None:
         """The host answers. Raises :class:`LocalProtocolError` for an answer to what was not asked."""
@@ -49,8 +51,19 @@ class Asking:
         then(fact)
 
     def random(self, then: Callable[[bytes], None]) -> None:
-        """Ask for randomness."""
-        self.shared.out.append(DrawRandom(self._ask((RandomDrawn,), partial(_give_random, then))))
+        """Call ``then`` with randomness for one handle: at once, if there is some left."""
+        if self._random:
+            then(self._take_random())
+        else:
+            self.shared.out.append(DrawRandom(self._ask((RandomDrawn,), partial(self._drawn, then))))
+
+    def _drawn(self, then: Callable[[bytes], None], drawn: RandomDrawn) -> None:
+        self._random = (self._random + drawn.random)[:MOST_RANDOM_BYTES]
+        then(self._take_random())
+
+    def _take_random(self) -> bytes:
+        random, self._random = self._random[:RANDOM_BYTES], self._random[RANDOM_BYTES:]
+        return random
 
     def load(self, handle: str, then: Callable[[TaskLoaded | LoadFailed], None]) -> None:
         """Ask for what is kept under a handle."""
@@ -87,7 +100,3 @@ class Asking:
         token = next(self._tokens)
         self._open[token] = (kinds, then)
         return token
-
-
-def _give_random(then: Callable[[bytes], None], drawn: RandomDrawn) -> None:
-    then(drawn.random)

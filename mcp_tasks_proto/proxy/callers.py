@@ -73,6 +73,9 @@ class Exchange:
         return self.http is None or self.http.accepts_stream
 
 
+_NONE: Final = frozenset[str]()
+
+
 @frozen
 class _Served:
     """What is served to one caller; for :func:`negotiate`."""
@@ -98,7 +101,7 @@ class Callers(OpenExchanges[Exchange]):
     def _begin(self, received: MessageReceived, request: Request) -> None:
         settings = self.shared.settings
         access = received.access if isinstance(received, MessageAdmitted) else settings.access
-        methods = settings.methods if settings.single else frozenset[str]()
+        methods = settings.methods if settings.single else _NONE
         decision = negotiate(
             request,
             http=received.http,

@@ -105,7 +105,7 @@ class Calls:
         if isinstance(found, Trouble):
             return desk.callers.fail(exchange, trouble(found))
         call.declared = self._declarable(exchange, found)
-        if not any(kind in call.declared for kind in INPUT_KINDS):
+        if call.round.answers and not any(kind in call.declared for kind in INPUT_KINDS):
             call.round = evolve(call.round, answers={})  # nothing can have been asked (PRX.10)
         if call.tool is not None:
             name = exchange.request.params["name"]
@@ -163,7 +163,7 @@ class Calls:
         settings = self.desk.shared.settings
         declared = declarable(exchange.capabilities, settings.input_kinds)
         offered, served = exchange.capabilities.get("extensions"), found.capabilities.get("extensions")
-        if isinstance(offered, Mapping) and isinstance(served, Mapping):
+        if isinstance(offered, dict) and isinstance(served, dict):
             common = [name for name in offered if name in settings.extensions and name in served]
             if common:
                 declared["extensions"] = {name: offered[name] for name in common}

@@ -70,7 +70,7 @@ class StopUpstream:
 
 @frozen
 class DrawRandom:
-    """Answer with ``RandomDrawn``."""
+    """Answer with ``RandomDrawn``: randomness for a handle, and for some more if that is cheaper."""
 
     token: Hashable
 

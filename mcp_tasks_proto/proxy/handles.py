@@ -18,10 +18,21 @@ from mcp_tasks_proto.proxy.bindings import Binding, binding_from_json, binding_t
 from mcp_tasks_proto.wire.base64url import to_bytes, to_text
 from mcp_tasks_proto.wire.jsonrpc import encode
 
-__all__ = ["RANDOM_BYTES", "Aead", "HandleCodec", "HandleKey", "SealedHandles", "StoredHandles"]
+__all__ = [
+    "MOST_RANDOM_BYTES",
+    "RANDOM_BYTES",
+    "Aead",
+    "HandleCodec",
+    "HandleKey",
+    "SealedHandles",
+    "StoredHandles",
+]
 
 RANDOM_BYTES: Final = 32
 """How much randomness the host gives for one handle."""
+
+MOST_RANDOM_BYTES: Final = 64 * RANDOM_BYTES
+"""How much it may give at once, for the next handles too."""
 
 
 class HandleCodec(Protocol):
@@ -153,9 +164,13 @@ class SealedHandles:
 
 
 def check_random(random: bytes) -> None:
-    """Refuse, as :class:`LocalProtocolError`, randomness that is too short."""
-    if not isinstance(random, bytes) or len(random) != RANDOM_BYTES:
-        raise LocalProtocolError(f"RandomDrawn carries {RANDOM_BYTES} random bytes (PRX.5)")
+    """Refuse, as :class:`LocalProtocolError`, randomness that is too short, or not for whole handles."""
+    size = len(random) if isinstance(random, bytes) else 0
+    if not 0 < size <= MOST_RANDOM_BYTES or size % RANDOM_BYTES:
+        raise LocalProtocolError(
+            f"RandomDrawn carries {RANDOM_BYTES} random bytes, "
+            f"or a multiple of that, up to {MOST_RANDOM_BYTES} (PRX.5)"
+        )
 
 
 def _associated(key: str) -> bytes:

@@ -19,17 +19,17 @@ def declarable(capabilities: Mapping[str, Any], kinds: Set[InputKind]) -> dict[s
     """
     declared: dict[str, Any] = {}
     elicitation = capabilities.get("elicitation")
-    if isinstance(elicitation, Mapping):
+    if isinstance(elicitation, dict):
         parts = elicitation or {"form": {}}
         passing = {
             kind.value: parts[kind.value]
             for kind in (InputKind.FORM, InputKind.URL)
-            if kind in kinds and isinstance(parts.get(kind.value), Mapping)
+            if kind in kinds and isinstance(parts.get(kind.value), dict)
         }
         if passing:
             declared["elicitation"] = passing
     for kind in (InputKind.SAMPLING, InputKind.ROOTS):
-        if kind in kinds and isinstance(capabilities.get(kind.value), Mapping):
+        if kind in kinds and isinstance(capabilities.get(kind.value), dict):
             declared[kind.value] = capabilities[kind.value]
     return declared
 

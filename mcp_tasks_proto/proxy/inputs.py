@@ -92,7 +92,11 @@ class UpstreamChanged:
 
 @frozen
 class RandomDrawn:
-    """Answer to ``DrawRandom``: :data:`~mcp_tasks_proto.proxy.handles.RANDOM_BYTES` random bytes."""
+    """Answer to ``DrawRandom``: :data:`~mcp_tasks_proto.proxy.handles.RANDOM_BYTES` random bytes.
+
+    Or a multiple of that, at most :data:`~mcp_tasks_proto.proxy.handles.MOST_RANDOM_BYTES`: the rest is for
+    the next handles, which are not asked for then.
+    """
 
     token: Hashable
     random: bytes = field(repr=False)

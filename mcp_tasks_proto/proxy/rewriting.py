@@ -69,7 +69,7 @@ def _size(name: str, value: Any, depth: int) -> int | None:
 
 def passing_meta(meta: Any, *, most_bytes: int, depth: int) -> dict[str, Any]:
     """Return what passes of a ``_meta``: trace context, an application's and other extensions' keys."""
-    if not isinstance(meta, Mapping):
+    if not isinstance(meta, dict):
         return {}
     passing = {name: value for name, value in meta.items() if name not in HOP_KEYS}
     return bounded(passing, most_bytes=most_bytes, depth=depth)

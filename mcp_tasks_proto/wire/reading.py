@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from datetime import datetime
 from typing import Any, Final
 
@@ -17,13 +17,16 @@ _STALE_MISSING_CAPABILITY: Final = -32003
 """What drafts of the specification had in place of -32021."""
 
 
-def read_view(members: Mapping[str, Any]) -> TaskView:
-    """Read a view from a result or notification, without what belongs to its envelope.
+def read_view(members: Mapping[str, Any], *, without: Set[str] = frozenset()) -> TaskView:
+    """Read a view from a result or notification, without what belongs to its envelope, and more members.
 
     Raises :class:`~mcp_tasks_proto.wire.schema.ParamsError`.
     """
-    own = {name: value for name, value in members.items() if name not in ("_meta", "resultType")}
-    return structure(TaskView, own)
+    others = without | _ENVELOPE
+    return structure(TaskView, {name: value for name, value in members.items() if name not in others})
+
+
+_ENVELOPE: Final = frozenset({"_meta", "resultType"})
 
 
 def is_older(one: str, other: str) -> bool:

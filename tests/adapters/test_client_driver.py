@@ -254,7 +254,7 @@ def test_calls_are_forgotten_when_they_are_over(loop: str) -> None:
         for _ in range(20):
             await client.call_tool("t")
         driver = client._driver
-        left = [driver._calls, driver._in_flight, driver._questions, driver._transport._errands]
+        left = [driver._calls, driver._in_flight, driver._questions, driver._transport._orders]
         assert not any(left)
 
     against(loop, scripted(tools_list=no_tools, tools_call=answers(DONE)), scenario)

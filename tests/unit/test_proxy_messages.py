@@ -18,6 +18,8 @@ from mcp_tasks_proto import (
 )
 from mcp_tasks_proto.effects import StopCall
 from mcp_tasks_proto.proxy import (
+    MOST_RANDOM_BYTES,
+    RANDOM_BYTES,
     Access,
     MessageAdmitted,
     ProxyLimits,
@@ -30,6 +32,7 @@ from mcp_tasks_proto.proxy import (
     UpstreamNotified,
 )
 from mcp_tasks_proto.testing import ProxyHost, request
+from mcp_tasks_proto.wire.base64url import to_text
 from tests.unit.proxy_world import DONE, call, create, error, make_proxy, methods, view
 
 
@@ -147,9 +150,48 @@ def test_an_answer_must_be_of_the_questions_kind() -> None:
     host.answer("tools/call", create())
     (drawing,) = host.asked
     assert "open question" in refused(host, Saved(drawing.token))
-    for random in (bytes(31), bytes(33), "x" * 32):
+    for random in (b"", bytes(31), bytes(33), bytes(MOST_RANDOM_BYTES + 32), "x" * 32):
         assert "32 random bytes" in refused(host, RandomDrawn(drawing.token, random))  # type: ignore[arg-type]
     host.answer_next()
+
+
+def test_prx5_randomness_that_is_left_serves_the_next_handles_once_each() -> None:
+    host = make_proxy()
+    host.held = True
+    blocks = [bytes([number]) * RANDOM_BYTES for number in range(1, 4)]
+    exchanges = [call(host) for _ in blocks]
+    host.answer("tools/call", create("task-1"))
+    (drawing,) = host.asked
+    host.asked.clear()
+    host.give(RandomDrawn(drawing.token, b"".join(blocks)))
+    for task_id in ("task-2", "task-3"):
+        host.answer("tools/call", create(task_id))
+    host.held = False
+    while host.asked:
+        host.answer_next()
+    handles = [host.reply_to(exchange)["result"]["taskId"] for exchange in exchanges]
+    assert handles == [to_text(block) for block in blocks]
+    assert host.store.drawn == 0
+    call(host)
+    host.answer("tools/call", create("task-4"))
+    assert host.store.drawn == 1
+
+
+def test_prx5_what_several_draw_at_once_is_kept_up_to_a_bound() -> None:
+    """LIM.3."""
+    host = make_proxy()
+    host.held = True
+    for task_id in ("task-1", "task-2"):
+        call(host)
+        host.answer("tools/call", create(task_id))
+    drawings, host.held = list(host.asked), False
+    host.asked.clear()
+    for number, drawing in enumerate(drawings):
+        host.give(RandomDrawn(drawing.token, bytes([number]) * MOST_RANDOM_BYTES))
+    for number in range(MOST_RANDOM_BYTES // RANDOM_BYTES):
+        call(host)
+        host.answer("tools/call", create(f"more-{number}"))
+    assert host.store.drawn == 1
 
 
 def test_time_is_in_milliseconds_and_does_not_go_back() -> None:

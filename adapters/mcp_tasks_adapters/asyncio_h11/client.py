@@ -180,79 +180,95 @@ class _Stream(asyncio.Protocol):
     """A connection, with TLS or without."""
 
     _transport: asyncio.Transport
-    _inbox: _Inbox
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
-        self._outbox = _Outbox()
-        self._lost = asyncio.Event()
+        self._heard: Callable[[bytes], None] = lambda _: None
+        self._loop = asyncio.get_running_loop()
+        self._late: asyncio.TimerHandle | None = None
+        self._ended = False
+        self.error: OSError | None = None
 
     # -- what the transport says ---------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Begin; nothing is read until there is somebody who hears it."""
         self._transport = cast(asyncio.Transport, transport)
+        self._transport.pause_reading()
+        self._poller = _poller_of(self._transport.get_extra_info("socket"))
         # With a mark of zero, "not paused" means that everything was written.
         self._transport.set_write_buffer_limits(high=0)
-        self._inbox = _Inbox(self._transport.pause_reading, self._transport.resume_reading)
 
     def data_received(self, data: bytes) -> None:
         """Take in bytes."""
-        self._inbox.put(data)
+        if not self._ended:
+            self._heard(data)
 
     def eof_received(self) -> bool:
         """Take in the end of the server's side."""
-        self._inbox.end()
+        self._end()
         return False
 
     def pause_writing(self) -> None:
         """Note that what was written has not left yet."""
-        self._outbox.block()
+        self._late = self._loop.call_later(self._patience, self._not_read)
 
     def resume_writing(self) -> None:
         """Note that it has."""
-        self._outbox.unblock()
+        self._hurry_no_more()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
-        self._inbox.end(exc)
-        self._outbox.end(exc)
-        self._lost.set()
+        self._hurry_no_more()
+        if exc is not None and self.error is None:
+            self.error = _os_error(exc)
+        self._end()
+
+    def _not_read(self) -> None:
+        self.error = TimeoutError("the server does not read")
+        self._transport.abort()
+
+    def _hurry_no_more(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _end(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._heard(b"")
 
     # -- what the client wants -----------------------------------------------------------------------------
 
-    async def send(self, data: bytes) -> None:
-        """Write, if the peer takes it in time."""
-        self._transport.write(data)
-        if self._outbox.empty:  # as almost always
-            return
-        try:
-            async with asyncio.timeout(self._patience):
-                await self._outbox.wait()
-        except TimeoutError:
-            raise TimeoutError("the server does not read") from None
+    def start(self, heard: Callable[[bytes], None]) -> None:
+        """Hand over what comes, be it that all is over by now."""
+        self._heard = heard
+        if self._ended:
+            self._loop.call_soon(heard, b"")
+        else:
+            self._transport.resume_reading()
 
-    async def receive(self) -> bytes:
-        """Return what comes next."""
-        return await self._inbox.take()
+    def write(self, data: bytes) -> None:
+        """Write, or have the loop do so."""
+        self._transport.write(data)
 
     def idle(self) -> bool:
         """Whether nothing has come, the end included, be it that the loop has not been told yet."""
-        return not self._inbox and not _readable(self._transport.get_extra_info("socket"))
+        return not self._ended and not (self._poller is not None and self._poller.poll(0))
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close at once."""
+        self._ended = True
         self._transport.abort()
-        await self._lost.wait()
 
 
-def _readable(socket: Any) -> bool:
-    """Whether a socket has something to read, as far as the system can tell without waiting."""
+def _poller_of(socket: Any) -> Any:
+    """Return what tells at once whether a socket has something to read; ``None``: here nothing can."""
     if not hasattr(select, "poll"):
-        return False
+        return None
     poller = select.poll()
     poller.register(socket.fileno(), select.POLLIN)
-    return bool(poller.poll(0))
+    return poller
 
 
 class _Process(asyncio.SubprocessProtocol):

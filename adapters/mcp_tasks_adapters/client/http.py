@@ -83,13 +83,6 @@ class ConnectionLimits:
     """For a connection to stand, TLS included."""
 
 
-@define(eq=False)
-class _Connection:
-    stream: Stream
-    exchange: HttpExchange
-    idle_since_ms: int = 0
-
-
 class HttpTransport:
     """The way to one HTTP endpoint.
 
@@ -107,19 +100,19 @@ class HttpTransport:
         limits: Limits,
         connection_limits: ConnectionLimits,
     ) -> None:
-        if isinstance(headers, Mapping):
-            check_headers(headers.items())
+        self._ask_for_headers = headers if callable(headers) else None
+        self._headers: Headers = () if headers is None or callable(headers) else tuple(headers.items())
+        check_headers(self._headers)
         self._address = address
         self._new_head = remembering_heads()
         self._loop = loop
         self._open_stream = open_stream
-        self._headers = headers
         self._limits = limits
         self._connection_limits = connection_limits
         self._places = _Places(loop, connection_limits.connections)
         self._idle: list[_Connection] = []  # the last was used last
         self._closed = False
-        self._errands: dict[int, Errand[Fact]] = {}
+        self._orders: dict[int, _Order] = {}
 
     # -- for the driver ------------------------------------------------------------------------------------
 
@@ -135,77 +128,65 @@ class HttpTransport:
         self, request: SendRequest | SendLegacy, report: Callable[[Fact], None], *, once: bool = False
     ) -> None:
         """Send a request, and report what comes of it. ``once``: never twice, whatever its method."""
-        run = partial(self._ask, request, report, repeatable=not once and _repeatable(request))
-        ended = partial(self._ended, request.request, report)
-        self._errands[request.request] = Errand(self._loop, run, ended)
+        repeatable = not once and _repeatable(request)
+        order = _Order(request, report, repeatable=repeatable, headers=self._headers)
+        self._orders[request.request] = order
+        connection = None
+        if self._ask_for_headers is None and self._places.take_free():
+            order.has_place = True
+            connection = self._kept_connection(order)
+        if connection is None:
+            self._prepare_soon(order)
+        else:  # as almost always: there is nothing to wait for
+            connection.ask(order)
 
     def stop(self, request: int) -> dict[str, Any] | None:
         """Close the connection of a request, which cancels it; no message says so (HTTP.4)."""
-        errand = self._errands.pop(request, None)
-        if errand is not None:
-            errand.cancel()
+        order = self._orders.get(request)
+        if order is not None:
+            self._forget(order)
+            if order.errand is not None:
+                order.errand.cancel()
+            elif order.connection is not None:
+                order.connection.close()
         return None
 
     async def close(self) -> None:
         """Close the connections that are kept, and keep none any more."""
         self._closed = True
         while self._idle:
-            await self._idle.pop().stream.close()
-
-    def _ended(self, request: int, report: Callable[[Fact], None], fact: Fact | None) -> None:
-        if self._errands.pop(request, None) is not None and fact is not None:
-            report(fact)
+            self._idle.pop().close()
+        await self._loop.checkpoint()  # the time that asyncio takes to close what was let go of
 
     # -- one request ---------------------------------------------------------------------------------------
 
-    async def _ask(
-        self, request: SendRequest | SendLegacy, report: Callable[[Fact], None], *, repeatable: bool
-    ) -> Fact:
-        """Have a request answered; report the notifications on the way, and return the last fact."""
-        name = request.request
-        try:
-            more = tuple((await self._more_headers()).items())
-        except Exception as error:
-            _log.error("a headers= function failed: %s", describe(error))
-            return RequestFailed(name, "the headers= function failed", sent=False, fault=Fault.CALLER)
-        await self._places.take()
-        try:
-            return await self._ask_on_some(request, more, report, repeatable=repeatable)
-        except LocalProtocolError as error:
-            return RequestFailed(name, str(error), sent=False, fault=Fault.CALLER)
-        except Exception as error:
-            _log.error("a request failed within this client: %s", describe(error))
-            return RequestFailed(name, "an error within this client", fault=Fault.CALLER)
-        finally:
-            self._places.give_back()
+    def _prepare_soon(self, order: _Order) -> None:
+        order.errand = Errand(self._loop, partial(self._prepare, order), partial(self._prepared, order))
 
-    async def _more_headers(self) -> Mapping[str, str]:
-        if self._headers is None or isinstance(self._headers, Mapping):
-            return self._headers or {}
-        more = self._headers()
-        return await more if inspect.isawaitable(more) else more
-
-    async def _ask_on_some(
-        self,
-        request: SendRequest | SendLegacy,
-        more: Headers,
-        report: Callable[[Fact], None],
-        *,
-        repeatable: bool,
-    ) -> Fact:
-        """Ask on a kept connection if there is one, and on a new one if there is not or it turns out dead."""
-        name = request.request
-        connection = await self._kept_connection(None if repeatable else FRESH_MS)
-        if connection is not None:
-            fact = await self._converse(connection, request, more, report)
-            if not (repeatable and isinstance(fact, RequestFailed) and connection.exchange.silent):
-                return fact
+    async def _prepare(self, order: _Order) -> _Connection | RequestFailed:
+        """Wait for what a request needs: its headers, a place, a connection. Or return why it gets none."""
+        name = order.request.request
+        if self._ask_for_headers is not None:
+            try:
+                more = self._ask_for_headers()
+                order.headers = tuple((await more if inspect.isawaitable(more) else more).items())
+            except Exception as error:
+                _log.error("a headers= function failed: %s", describe(error))
+                return RequestFailed(name, "the headers= function failed", sent=False, fault=Fault.CALLER)
+        if not order.has_place:
+            await self._places.take()
+            order.has_place = True
+        kept = None if order.needs_new else self._kept_connection(order)
+        if kept is not None:
+            return kept
         try:
             stream = await self._opened()
         except (OSError, ValueError) as error:
             return RequestFailed(name, f"no connection to the server: {_why(error)}", sent=False)
-        connection = _Connection(stream, HttpExchange(self._address, self._limits, self._new_head))
-        return await self._converse(connection, request, more, report)
+        except Exception as error:
+            _log.error("a connection was not opened: %s", describe(error))
+            return RequestFailed(name, _OWN_ERROR, sent=False, fault=Fault.CALLER)
+        return _Connection(self, stream, HttpExchange(self._address, self._limits, self._new_head))
 
     async def _opened(self) -> Stream:
         """Open a connection in time. Raises ``OSError`` or ``ValueError``."""
@@ -219,80 +200,171 @@ class HttpTransport:
             raise TimeoutError("it took too long")
         return opened[0]
 
-    async def _converse(
-        self,
-        connection: _Connection,
-        request: SendRequest | SendLegacy,
-        more: Headers,
-        report: Callable[[Fact], None],
-    ) -> Fact:
-        """Write a request and read to its last fact; keep the connection, or close it.
+    def _prepared(self, order: _Order, ready: _Connection | RequestFailed | None) -> None:
+        """Go on with a request, unless it was stopped: what it has got all the same is given back."""
+        order.errand = None
+        if self._orders.get(order.request.request) is not order:
+            self._leave_place(order)
+            if isinstance(ready, _Connection):
+                ready.close()
+        elif isinstance(ready, RequestFailed):
+            self._end(order, ready)
+        elif ready is not None:
+            ready.ask(order)
 
-        Raises :class:`LocalProtocolError` before anything is written.
-        """
-        kept = False
-        try:
-            data = connection.exchange.begin(request, more)
-            fact = await self._to_last_fact(connection.stream, connection.exchange, data, report)
-            kept = connection.exchange.reusable and not self._closed
-            if kept:
-                await self._keep(connection)
-            return fact
-        finally:
-            if not kept:
-                await connection.stream.close()
+    def _answered(self, order: _Order, connection: _Connection, fact: Fact, now_ms: int) -> None:
+        """Take the last fact on a request. What goes out on a connection that was kept, and is dead by then,
+        nobody has heard: it may go out once more."""
+        exchange, order.connection = connection.exchange, None
+        again = (
+            isinstance(fact, RequestFailed) and order.repeatable and connection.was_kept and exchange.silent
+        )
+        if exchange.reusable and not self._closed:
+            self._keep(connection, now_ms)
+        else:
+            connection.close()
+        if again:
+            order.needs_new = True
+            self._prepare_soon(order)
+        else:
+            self._end(order, fact)
 
-    async def _to_last_fact(
-        self, stream: Stream, exchange: HttpExchange, data: bytes, report: Callable[[Fact], None]
-    ) -> Fact:
-        broken: OSError | None = None
-        try:
-            await stream.send(data)
-        except OSError as error:
-            if isinstance(error, TimeoutError) and stream.idle():
-                return RequestFailed(exchange.request, _told(error))
-            broken = error  # but the server may have answered all the same, before it stopped to read
-        while True:
-            try:
-                received = await stream.receive()
-            except OSError as error:
-                broken, received = broken or error, b""
-            for fact in exchange.receive(received, self._loop.now_ms()):
-                if isinstance(fact, NotificationReceived | ServerAsked | StreamOpened):
-                    report(fact)
-                elif broken is not None and isinstance(fact, RequestFailed):
-                    return evolve(fact, reason=f"{fact.reason} ({_told(broken)})")
-                else:
-                    return fact
+    def _end(self, order: _Order, fact: Fact) -> None:
+        self._forget(order)
+        order.report(fact)
+
+    def _forget(self, order: _Order) -> None:
+        del self._orders[order.request.request]
+        self._leave_place(order)
+
+    def _leave_place(self, order: _Order) -> None:
+        if order.has_place:
+            order.has_place = False
+            self._places.give_back()
 
     # -- connections ---------------------------------------------------------------------------------------
 
-    async def _kept_connection(self, used_within_ms: int | None) -> _Connection | None:
+    def _kept_connection(self, order: _Order) -> _Connection | None:
         """Take a connection that was kept and still stands, or ``None``."""
         now_ms = self._loop.now_ms()
-        await self._let_go_of_old(now_ms)
+        self._let_go_of_old(now_ms)
         while self._idle:
-            if used_within_ms is not None and now_ms - self._idle[-1].idle_since_ms > used_within_ms:
+            if not order.repeatable and now_ms - self._idle[-1].idle_since_ms > FRESH_MS:
                 return None
             connection = self._idle.pop()
             if connection.stream.idle():
                 return connection
-            await connection.stream.close()
+            connection.close()
         return None
 
-    async def _keep(self, connection: _Connection) -> None:
-        connection.idle_since_ms = now_ms = self._loop.now_ms()
+    def _keep(self, connection: _Connection, now_ms: int) -> None:
+        connection.was_kept = True
+        connection.idle_since_ms = now_ms
         self._idle.append(connection)
-        await self._let_go_of_old(now_ms)
+        self._let_go_of_old(now_ms)
 
-    async def _let_go_of_old(self, now_ms: int) -> None:
+    def _let_go_of_old(self, now_ms: int) -> None:
         """Close the connections that were kept for too long, and the oldest of too many."""
         limits = self._connection_limits
         oldest_ms = now_ms - limits.idle_ms
         while self._idle and (
             len(self._idle) > limits.idle_connections or self._idle[0].idle_since_ms < oldest_ms
         ):
-            await self._idle.pop(0).stream.close()
+            self._idle.pop(0).close()
+
+    def _dead(self, connection: _Connection) -> None:
+        """A connection that is kept has ended, or something came on it that nobody asked for."""
+        connection.close()
+        self._idle.remove(connection)
+
+
+@define(eq=False)
+class _Order:
+    """A request on its way: in ``errand`` it waits for what it needs, then ``connection`` has it."""
+
+    request: SendRequest | SendLegacy
+    report: Callable[[Fact], None]
+    repeatable: bool = field(kw_only=True)
+    headers: Headers = field(kw_only=True)
+    """Those of the caller's own."""
+    has_place: bool = False
+    needs_new: bool = False
+    """Whether it is to go out on a new connection."""
+    errand: Errand[_Connection | RequestFailed] | None = None
+    connection: _Connection | None = None
+
+
+@define(eq=False)
+class _Connection:
+    """A connection, and the request that it has, if it has one."""
+
+    transport: HttpTransport
+    stream: Stream
+    exchange: HttpExchange
+    was_kept: bool = False
+    """Whether something was answered on it before."""
+    idle_since_ms: int = 0
+    _order: _Order | None = None
+
+    def __attrs_post_init__(self) -> None:
+        self.stream.start(self._heard)
+
+    def close(self) -> None:
+        """Close it, and hear no more."""
+        self._order = None
+        self.stream.close()
+
+    def ask(self, order: _Order) -> None:
+        """Write a request."""
+        self._order, order.connection = order, self
+        try:
+            data = self.exchange.begin(order.request, order.headers)
+        except LocalProtocolError as error:
+            self._fail(
+                order, RequestFailed(order.request.request, str(error), sent=False, fault=Fault.CALLER)
+            )
+        else:
+            self.stream.write(data)
+
+    def _heard(self, data: bytes) -> None:
+        order = self._order
+        if order is None:
+            self.transport._dead(self)
+            return
+        try:
+            self._take(order, data)
+        except Exception as error:
+            _log.error("a request failed within this client: %s", describe(error))
+            if self._order is order:
+                self._fail(order, RequestFailed(order.request.request, _OWN_ERROR, fault=Fault.CALLER))
+
+    def _take(self, order: _Order, data: bytes) -> None:
+        """Read on, and report what there is on the way; one report may lead to the end of the request."""
+        now_ms = self.transport._loop.now_ms()
+        for fact in self.exchange.receive(data, now_ms):
+            if isinstance(fact, NotificationReceived | ServerAsked | StreamOpened):
+                order.report(fact)
+                if self._order is not order:
+                    return
+            else:
+                self._order = None
+                self.transport._answered(order, self, self._explained(fact), now_ms)
+                return
+
+    def _explained(self, fact: Fact) -> Fact:
+        """Return a fact with the reason that the stream has for it."""
+        error = self.stream.error
+        if error is None or not isinstance(fact, RequestFailed):
+            return fact
+        late = isinstance(error, TimeoutError) and self.exchange.silent
+        return evolve(fact, reason=_told(error) if late else f"{fact.reason} ({_told(error)})")
+
+    def _fail(self, order: _Order, failure: RequestFailed) -> None:
+        self.close()
+        self.transport._end(order, failure)
+
+
+_OWN_ERROR: Final = "an error within this client"
 
 
 class _Places:
@@ -303,10 +375,16 @@ class _Places:
         self._free = places
         self._queue: deque[Event] = deque()
 
-    async def take(self) -> None:
-        """Wait for a place."""
+    def take_free(self) -> bool:
+        """Take a place if there is one."""
         if self._free:
             self._free -= 1
+            return True
+        return False
+
+    async def take(self) -> None:
+        """Wait for a place."""
+        if self.take_free():
             return
         called = self._loop.event()
         self._queue.append(called)

@@ -60,19 +60,24 @@ class NetworkLoop(ClientLoop, Protocol):
 
 
 class Stream(Protocol):
-    """A connection, over TLS or not. All that goes wrong with one is an ``OSError``."""
+    """A connection, over TLS or not. Nothing here waits; what goes wrong with it is its end."""
 
-    async def send(self, data: bytes) -> None:
-        """Write; raise also when the peer does not take it in time."""
+    @property
+    def error(self) -> OSError | None:
+        """Why it ended, or why what was written did not leave; ``None``: nothing is wrong, or the peer just
+        ended it. A ``TimeoutError``: the peer did not read in time."""
 
-    async def receive(self) -> bytes:
-        """Return what comes next; ``b""``: the peer sends no more."""
+    def start(self, heard: Callable[[bytes], None]) -> None:
+        """Hand over what comes, from now on; ``b""``, once: no more does. ``heard`` raises nothing."""
+
+    def write(self, data: bytes) -> None:
+        """Write, now or as soon as the peer takes it."""
 
     def idle(self) -> bool:
-        """Whether the connection stands, and nothing has come that was not received yet."""
+        """Whether the connection stands, and nothing has come that was not handed over yet."""
 
-    async def close(self) -> None:
-        """Close at once, whatever has not been written."""
+    def close(self) -> None:
+        """Close at once, whatever has not been written; nothing is handed over any more."""
 
 
 class Process(Protocol):

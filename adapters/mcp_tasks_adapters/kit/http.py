@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from typing import Final
 
 import h11
 from attrs import define, field
 
 from mcp_tasks_adapters.client.loop import ClientLoop, Stream
+from mcp_tasks_adapters.driver import Event
 from mcp_tasks_adapters.http_exchange import HttpAddress
-from mcp_tasks_adapters.kit.carrier import in_time
 from mcp_tasks_proto.errors import LimitExceeded, RemoteProtocolError
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.testing.kit import Begun, Came, Ended, Fact, Post, Silent, Unreadable
@@ -23,6 +22,9 @@ __all__ = ["HttpCarrier", "Response"]
 
 CONNECT_MS: Final = 10_000
 """For a connection to stand, and a request to be written."""
+
+MOST_FACTS: Final = 10_000
+"""How much a server may say before it is looked at."""
 
 USER_AGENT: Final = ("User-Agent", "mcp-tasks-kit")
 
@@ -54,9 +56,8 @@ class HttpCarrier:
             try:
                 data = opened.response.begin(post, self._address, self._headers[post.caller])
                 opened.stream = await self._open_stream()
-                # A server may answer and hang up before it has read everything: what it said counts.
-                with suppress(OSError):
-                    await opened.stream.send(data)
+                opened.stream.start(opened.heard)
+                opened.stream.write(data)
             except (OSError, ValueError, h11.LocalProtocolError) as error:
                 opened.facts.append(Ended(f"no connection to the server: {error or type(error).__name__}"))
 
@@ -69,17 +70,17 @@ class HttpCarrier:
         until_ms = self._loop.now_ms() + within_ms
         while not opened.facts and opened.stream is not None:
             left_ms = max(0, until_ms - self._loop.now_ms())
-            data = await in_time(self._loop, left_ms, opened.stream.receive)
-            if data is None:
+            opened.news = self._loop.event()
+            if not await self._loop.within(left_ms / 1000, opened.news.wait):
                 return Silent()
-            opened.facts += opened.response.receive(b"" if isinstance(data, OSError) else data)
         return opened.facts.popleft() if opened.facts else Ended()
 
     async def close(self, exchange: int) -> None:
         """Close the connection."""
         stream = self._exchanges.pop(exchange).stream
         if stream is not None:
-            await stream.close()
+            stream.close()
+            await self._loop.checkpoint()
 
     async def finish(self) -> None:
         """Close every connection."""
@@ -92,6 +93,16 @@ class _Exchange:
     response: Response
     stream: Stream | None = None
     facts: deque[Fact] = field(factory=deque)
+    news: Event | None = None
+
+    def heard(self, data: bytes) -> None:
+        """Take in what the server says; from one who says too much, no more."""
+        self.facts += self.response.receive(data)
+        if self.stream is not None and len(self.facts) > MOST_FACTS:
+            self.stream.close()
+            self.facts.append(Ended("the server says more than anybody can listen to"))
+        if self.news is not None:
+            self.news.set()
 
 
 class Response:

@@ -49,7 +49,7 @@ from mcp_tasks_proto.legacy.proxy import (
     UpstreamsClosing,
 )
 from mcp_tasks_proto.proxy import (
-    RANDOM_BYTES,
+    MOST_RANDOM_BYTES,
     Access,
     AccessChanged,
     DrawRandom,
@@ -414,7 +414,7 @@ class ProxyDriver:
     # -- to the store, and to the source of randomness -----------------------------------------------------
 
     def _draw_random(self, draw: DrawRandom) -> None:
-        self.feed(RandomDrawn(draw.token, token_bytes(RANDOM_BYTES)))
+        self.feed(RandomDrawn(draw.token, token_bytes(MOST_RANDOM_BYTES)))
 
     def _ask_store(self, effect: ProxyStoreEffect) -> None:
         self._unanswered += 1

@@ -15,7 +15,7 @@ import trio
 from mcp_tasks_adapters.clock import SteadyClock
 from mcp_tasks_adapters.connecting import Connector
 from mcp_tasks_adapters.http_exchange import HttpAddress
-from mcp_tasks_adapters.trio_h11.loop import TrioLoop
+from mcp_tasks_adapters.trio_h11.loop import TrioLoop, file_of
 
 __all__ = ["TrioClientLoop", "connect", "connect_stdio", "open_loop"]
 
@@ -48,7 +48,7 @@ class TrioClientLoop(TrioLoop):
         """Connect."""
         raw = await trio.open_tcp_stream(address.host, address.port)
         if context is None:
-            return _Stream(raw, raw, patience)
+            return _Stream(raw, raw, patience, self._nursery)
         secure = trio.SSLStream(raw, context, server_hostname=address.host, https_compatible=True)
         try:
             with _as_os_errors():
@@ -56,7 +56,7 @@ class TrioClientLoop(TrioLoop):
         except BaseException:
             await trio.aclose_forcefully(raw)
             raise
-        return _Stream(secure, raw, patience)
+        return _Stream(secure, raw, patience, self._nursery)
 
     async def start_process(
         self,
@@ -104,32 +104,96 @@ connect_stdio = _connector.connect_stdio
 
 
 class _Stream:
-    """A connection, with TLS or without, over ``raw``."""
+    """A connection, with TLS or without, over ``raw``. A task reads all the time; what does not leave at once
+    is for another one to write."""
 
-    def __init__(self, stream: trio.abc.Stream, raw: trio.SocketStream, patience: float) -> None:
+    def __init__(
+        self, stream: trio.abc.Stream, raw: trio.SocketStream, patience: float, nursery: trio.Nursery
+    ) -> None:
         self._stream = stream
         self._raw = raw
+        self._file = file_of(stream)
         self._patience = patience
+        self._nursery = nursery
+        self._unwritten = b""
+        self._open = True
+        self._heard: Callable[[bytes], None] = lambda _: None
+        self.error: OSError | None = None
 
-    async def send(self, data: bytes) -> None:
-        """Write, if the peer takes it in time."""
-        with trio.move_on_after(self._patience) as scope, _as_os_errors():
-            await self._stream.send_all(data)
-        if scope.cancelled_caught:
-            raise TimeoutError("the server does not read")
+    def start(self, heard: Callable[[bytes], None]) -> None:
+        """Hand over what comes."""
+        self._heard = heard
+        self._nursery.start_soon(self._read)
 
-    async def receive(self) -> bytes:
-        """Return what comes next."""
-        with _as_os_errors():
-            return bytes(await self._stream.receive_some(READ_BYTES))
+    def write(self, data: bytes) -> None:
+        """Write what the system takes at once, and leave the rest to a task."""
+        if self._unwritten:
+            self._unwritten += data
+            return
+        sent = 0
+        if self._file is not None and self._open:
+            try:
+                sent = os.write(self._file, data)
+            except BlockingIOError:
+                pass
+            except OSError as error:  # but the server may have said something before it stopped to read
+                self.error = error
+                return
+        if sent < len(data):
+            self._unwritten = data[sent:]
+            self._nursery.start_soon(self._write)
 
     def idle(self) -> bool:
         """Whether nothing has come, the end included."""
-        return not self._raw.socket.is_readable()
+        return self._open and not self._raw.socket.is_readable()
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close at once."""
-        await trio.aclose_forcefully(self._stream)
+        self._heard = lambda _: None
+        self._shut()
+
+    def _shut(self) -> None:
+        # From here on the descriptor may be that of something else.
+        self._open = False
+        self._raw.socket.close()
+
+    async def _read(self) -> None:
+        data = b"-"
+        while data and self._open:
+            try:
+                data = await self._receive()
+            except (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                self.error = self.error or _os_error(error)
+                data = b""
+            self._heard(data)
+
+    async def _receive(self) -> bytes:
+        if self._file is None:
+            return bytes(await self._stream.receive_some(READ_BYTES))
+        while True:
+            await trio.lowlevel.wait_readable(self._file)
+            if not self._open:
+                raise trio.ClosedResourceError
+            try:
+                return os.read(self._file, READ_BYTES)
+            except BlockingIOError:
+                continue
+
+    async def _write(self) -> None:
+        """Write what did not leave at once, if the peer takes it in time."""
+        while self._unwritten and self._open:
+            data = self._unwritten
+            with trio.move_on_after(self._patience) as scope:
+                try:
+                    await self._stream.send_all(data)
+                except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                    self.error = self.error or _os_error(error)
+                    return
+            if scope.cancelled_caught:
+                self.error = TimeoutError("the server does not read")
+                self._shut()  # which the reader hears of
+                return
+            self._unwritten = self._unwritten[len(data) :]
 
 
 class _Process:
@@ -180,4 +244,11 @@ def _as_os_errors() -> Iterator[None]:
     try:
         yield
     except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-        raise ConnectionError(str(error.__cause__ or error) or type(error).__name__) from error
+        raise _os_error(error) from error
+
+
+def _os_error(error: Exception) -> OSError:
+    """Return an ``OSError`` for what trio raises of a broken stream, and of one that was closed here."""
+    if isinstance(error, OSError):
+        return error
+    return ConnectionError(str(error.__cause__ or error) or type(error).__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from math import inf
@@ -15,7 +16,7 @@ from mcp_tasks_adapters.stores import MemoryStore
 from mcp_tasks_adapters.storing import SETTLE_MS, Openable
 from mcp_tasks_adapters.toolkit import Server
 
-__all__ = ["Alarm", "TrioLoop", "TrioThread", "open_driver", "opened", "told_when_cancelled"]
+__all__ = ["Alarm", "TrioLoop", "TrioThread", "file_of", "open_driver", "opened", "told_when_cancelled"]
 
 _Store = TypeVar("_Store", bound=Openable)
 
@@ -176,3 +177,10 @@ async def _set_when_cancelled(event: trio.Event) -> None:
         await trio.sleep_forever()
     finally:
         event.set()
+
+
+def file_of(stream: trio.abc.Stream) -> int | None:
+    """Return the descriptor of a socket that can be written to as a file without waiting, else ``None``."""
+    if isinstance(stream, trio.SocketStream) and os.name == "posix":
+        return stream.socket.fileno()
+    return None

@@ -19,7 +19,7 @@ from mcp_tasks_adapters.http_connection import READ_BYTES, HttpConnection, busy_
 from mcp_tasks_adapters.http_endpoint import HttpEndpoint, endpoint_policy, endpoint_url, most_connections
 from mcp_tasks_adapters.toolkit import Server
 from mcp_tasks_adapters.toolkit.outcomes import describe
-from mcp_tasks_adapters.trio_h11.loop import Alarm, open_driver, told_when_cancelled
+from mcp_tasks_adapters.trio_h11.loop import Alarm, file_of, open_driver, told_when_cancelled
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.wire.http import EndpointPolicy
 
@@ -187,7 +187,7 @@ class _Connection:
 
     def __init__(self, endpoint: HttpEndpoint, stream: trio.abc.Stream) -> None:
         self._stream = stream
-        self._file = _file_of(stream)
+        self._file = file_of(stream)
         self._http = HttpConnection(
             endpoint, peer=_peer(stream), now=trio.current_time(), output_ready=self._settle
         )
@@ -306,13 +306,6 @@ class _Connection:
             self._has_writer = True
             self._nursery.start_soon(self._write)
         self._writer.unpark()
-
-
-def _file_of(stream: trio.abc.Stream) -> int | None:
-    """Return the descriptor of a socket that can be written to as a file without waiting, else ``None``."""
-    if isinstance(stream, trio.SocketStream) and os.name == "posix":
-        return stream.socket.fileno()
-    return None
 
 
 def _peer(stream: trio.abc.Stream) -> str | None:

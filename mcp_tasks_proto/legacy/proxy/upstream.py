@@ -118,6 +118,15 @@ class DualEraUpstream:
 
     # -- what the engine wants -----------------------------------------------------------------------------
 
+    def passed_up(self, send: SendUpstream) -> bool:
+        """Send a request of the engine's as it is, if the upstream is known to be modern; whether it is."""
+        if self.era != "modern":
+            return False
+        self._asked[send.request] = send
+        self._direct.add(send.request)
+        self.out(self, send)
+        return True
+
     def send(self, send: SendUpstream) -> None:
         """Send a request of the engine's, in the words of the upstream's era."""
         self._asked[send.request] = send
@@ -125,10 +134,9 @@ class DualEraUpstream:
         self._flush()
 
     def _carry_out(self, send: SendUpstream) -> None:
-        if self.era == "modern":
-            self._direct.add(send.request)
-            self.out(self, send)
-        elif self.era is None:
+        if self.passed_up(send):
+            return
+        if self.era is None:
             self._finder.send(_request(send))
         elif send.message["method"] == "subscriptions/listen":
             self._listen(send)
@@ -161,6 +169,17 @@ class DualEraUpstream:
             self._flush()
 
     # -- what the upstream says ----------------------------------------------------------------------------
+
+    def passed_down(self, fact: UpstreamFact) -> bool:
+        """Tell the engine what a modern upstream answers, where that says nothing of its era; whether it is
+        told."""
+        if not isinstance(fact, ResponseReceived) or fact.request not in self._direct:
+            return False
+        if self._asked[fact.request].message["method"] == "server/discover":
+            return False
+        self._direct.discard(fact.request)
+        self._give(fact)
+        return True
 
     def take(self, fact: UpstreamFact | ConnectionLost) -> None:
         """Take in what comes of something that was sent, or was said unasked."""

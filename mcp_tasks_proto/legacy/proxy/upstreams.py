@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterator
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 from attrs import define, field
 
@@ -39,7 +39,7 @@ from mcp_tasks_proto.timers import LAST_MS
 
 __all__ = ["DualEraUpstreams"]
 
-_FACTS = (ResponseReceived, RequestFailed, NotificationReceived, ServerAsked, StreamOpened)
+_FACTS: Final = frozenset({ResponseReceived, RequestFailed, NotificationReceived, ServerAsked, StreamOpened})
 
 
 @define(eq=False, kw_only=True)
@@ -93,9 +93,11 @@ class DualEraUpstreams:
             raise
         while self._inbox:
             self._run(self._inbox.popleft())
-        deadlines = [way.timers.next for way in self._ticking]
-        known = [when for when in (self._engine_deadline, *deadlines) if when is not None]
-        return DualEraProxyStep(tuple(self._out), min(known, default=None))
+        deadline = self._engine_deadline
+        if self._ticking:
+            deadlines = [way.timers.next for way in self._ticking]
+            deadline = min((when for when in (deadline, *deadlines) if when is not None), default=None)
+        return DualEraProxyStep(tuple(self._out), deadline)
 
     def in_flight(self, connection: Hashable, request_id: str | int) -> bool:
         """As the engine has it."""
@@ -104,7 +106,7 @@ class DualEraUpstreams:
     # -- inputs --------------------------------------------------------------------------------------------
 
     def _take(self, fact: Any) -> None:
-        if isinstance(fact, _FACTS):
+        if type(fact) in _FACTS:
             self._heard(fact)
         elif isinstance(fact, UpstreamSaid):
             way = self._ways.get((fact.upstream, fact.authorization))
@@ -133,7 +135,7 @@ class DualEraUpstreams:
             raise LocalProtocolError(f"{type(fact).__name__}: no request has this name")
         last = isinstance(fact, ResponseReceived | RequestFailed)
         way = self._sent.pop(name, None) if last else self._sent.get(name)
-        if way is not None:
+        if way is not None and not way.passed_down(fact):
             way.at(self._now)
             way.take(fact)
             self._touched(way)
@@ -149,9 +151,10 @@ class DualEraUpstreams:
         if isinstance(effect, SendUpstream):
             way = self._way(effect)
             self._asked[effect.request] = way
-            way.at(self._now)
-            way.send(effect)
-            self._touched(way)
+            if not way.passed_up(effect):
+                way.at(self._now)
+                way.send(effect)
+                self._touched(way)
         elif isinstance(effect, StopUpstream):
             way = self._asked.pop(effect.request)
             way.at(self._now)

@@ -1,0 +1,1 @@
+"""The engines of this project as subjects of the vectors in ``docs/vectors``."""
