@@ -17,7 +17,7 @@ from attrs import frozen
 __all__ = ["ROOT", "Elsewhere", "needed", "serving"]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-START_SECONDS: Final = 60.0
+START_SECONDS: Final = 180.0
 STOP_SECONDS: Final = 20.0
 
 
