@@ -248,6 +248,7 @@ class HttpExchange:
         self.request, self._legacy = request.request, isinstance(request, SendLegacy)
         self._is_get = verb == "GET"
         self.over, self.silent = False, True
+        self._last_event_id = ""
         sent = [self._h11.send(head), self._h11.send(h11.Data(data=body)), self._h11.send(END)]
         return b"".join(part for part in sent if part)
 
@@ -305,7 +306,7 @@ class HttpExchange:
                 self._facts.append(StreamOpened(self.request))
         else:
             self._kind = _Body.OTHER
-        self._body, self._skipped, self._last_event_id = bytearray(), 0, ""
+        self._body, self._skipped = bytearray(), 0
 
     def _take_body(self, data: bytes) -> None:
         if self.over:

@@ -119,6 +119,19 @@ def test_a_stream_that_breaks_off_says_where() -> None:
     assert (fact.last_event_id, fact.retry_ms) == ("e2", 250)
 
 
+def test_what_breaks_off_before_its_stream_knows_nothing_of_the_one_before() -> None:
+    """There a connection was kept after a stream; what is asked on it next is no part of that."""
+    exchange = posted()
+    body = b"id: e1\ndata: \n\ndata: " + json.dumps(result_message(1, {})).encode() + b"\n\n"
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {len(body)}\r\n\r\n"
+    exchange.receive(head.encode() + body, 0)
+    assert exchange.reusable
+    exchange.begin(SendLegacy(request=2, message=request_message(2, "tools/call", {}), session="s"))
+    [fact] = exchange.receive(b"", 0)
+    assert isinstance(fact, RequestFailed)
+    assert fact.last_event_id is None
+
+
 def test_a_stream_that_was_asked_for_says_that_it_is_open() -> None:
     exchange = begun(SendLegacy(request=4, verb="GET", session="s"))[0]
     assert exchange.receive(events(), 0) == [StreamOpened(4)]

@@ -18,6 +18,7 @@ from mcp_tasks_adapters.client import Completed, ConnectionLimits, NoResultError
 from mcp_tasks_adapters.trust import trusting
 
 from mcp_tasks_proto.vocabulary import MODERN_VERSION
+from mcp_tasks_proto.wire.jsonrpc import encode
 from tests.adapters.client_harness import (
     DONE,
     LOOPS,
@@ -68,6 +69,22 @@ def test_calls_and_kept_connections(loop: str, tls: ssl.SSLContext, trust: ssl.S
 
     against(loop, server, scenario, ssl_context=trust)
     assert server.connections == 1
+
+
+def test_records_that_come_together(loop: str, tls: ssl.SSLContext, trust: ssl.SSLContext) -> None:
+    """However many small ones the server makes of its answer, nothing of it gets lost."""
+    text = "".join(f"{number:04}" for number in range(2_000))
+
+    def in_small_records(reply: Reply) -> None:
+        body = encode(reply.message({"text": text}))
+        parts = [body[start : start + 7] for start in range(0, len(body), 7)]
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        reply.raw(head % len(body), *parts)
+
+    async def scenario(on: Any, client: Any) -> None:
+        assert (await client.discover())["text"] == text
+
+    against(loop, scripted(tls, server_discover=in_small_records), scenario, ssl_context=trust)
 
 
 def test_streams(loop: str, tls: ssl.SSLContext, trust: ssl.SSLContext) -> None:

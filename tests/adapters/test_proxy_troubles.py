@@ -72,6 +72,14 @@ def test_what_says_nothing_of_the_upstream_is_not_told(
     assert said(caplog, (FARM, fact)) == []
 
 
+def test_what_a_caller_did_wrong_makes_no_trouble_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+    fault = RequestFailed(3, "no transport carries it", fault=Fault.CALLER)
+    assert said(caplog, *[(FARM, one) for one in (REFUSED, fault, REFUSED, ANSWERED)]) == [
+        "upstream farm does not answer: no connection to the server: connection refused",
+        "upstream farm answers again",
+    ]
+
+
 def test_an_address_where_no_server_of_mcp_is_found_is_told(caplog: pytest.LogCaptureFixture) -> None:
     nowhere = ResponseReceived(request=1, message=None, http=HttpReply(status=404))
     assert said(caplog, (FARM, nowhere)) == [], "so does a server that speaks another revision"

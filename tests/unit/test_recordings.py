@@ -668,6 +668,21 @@ def test_the_first_line_may_be_anything(first: Any, reason: str) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
+        (lambda engine: engine.update(codec=None), "no ProxyEngine can be made of it"),
+        (lambda engine: engine["settings"].update(upstreams=["farm"]), "this is no ProxySettings"),
+    ],
+)
+def test_the_engine_of_the_first_line_may_be_anything(change: Callable[[Any], object], reason: str) -> None:
+    lines: list[str] = []
+    Recorder(ProxyEngine(settings=make_settings()), lines.append)
+    number, found = why(changed(lines, 1, lambda line: change(line["engine"])))
+    assert number == 1
+    assert reason in found
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
         (lambda line: line.pop("now"), "it has no now, or no input"),
         (lambda line: line.update(now="soon"), "it has no now, or no input"),
         (lambda line: line.pop("input"), "it has no now, or no input"),

@@ -189,7 +189,8 @@ class _Stream(asyncio.BufferedProtocol):
     def __init__(self, patience: float) -> None:
         self._patience = patience
         self._heard: Callable[[bytes], None] = lambda _: None
-        self._buffer = bytearray(READ_BYTES)
+        # A view, for asyncio's TLS fills slices of it: those of a bytearray would be copies, and lost.
+        self._buffer = memoryview(bytearray(READ_BYTES))
         self._loop = asyncio.get_running_loop()
         self._late: asyncio.TimerHandle | None = None
         self._ended = False
@@ -205,14 +206,14 @@ class _Stream(asyncio.BufferedProtocol):
         # With a mark of zero, "not paused" means that everything was written.
         self._transport.set_write_buffer_limits(high=0)
 
-    def get_buffer(self, sizehint: int) -> bytearray:
+    def get_buffer(self, sizehint: int) -> memoryview:
         """Return where to put what comes: asyncio's own buffer has so much room that others would wait."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take in bytes."""
         if not self._ended:
-            self._heard(bytes(memoryview(self._buffer)[:nbytes]))
+            self._heard(bytes(self._buffer[:nbytes]))
 
     def eof_received(self) -> bool:
         """Take in the end of the server's side."""
@@ -254,7 +255,7 @@ class _Stream(asyncio.BufferedProtocol):
         """Hand over what comes, be it that all is over by now."""
         self._heard = heard
         if self._ended:
-            self._loop.call_soon(heard, b"")
+            self._loop.call_soon(lambda: self._heard(b""))
         else:
             self._transport.resume_reading()
 
@@ -269,6 +270,7 @@ class _Stream(asyncio.BufferedProtocol):
     def close(self) -> None:
         """Close at once."""
         self._ended = True
+        self._heard = lambda _: None
         self._transport.abort()
 
 

@@ -4,6 +4,7 @@ does not run (HIS.4). One that runs is told by its configuration."""
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from mcp_tasks_adapters.asyncio_h11.loop import opened
 from mcp_tasks_adapters.cli.proxy import choose_proxy_store
@@ -16,7 +17,8 @@ from mcp_tasks_proto.proxy import Purge
 
 __all__ = ["forget_project"]
 
-STRETCH = 1000
+STRETCH: Final = 1000
+"""Entries that are counted at a time."""
 
 
 def forget_project(config: ProxyConfig, project: str) -> str:

@@ -66,8 +66,10 @@ class StopSignals:
         print("A tool did not stop when told to; ending without it.", file=sys.stderr, flush=True)
         from mcp_tasks_adapters.client.processes import kill_left
 
-        kill_left()  # servers on stdio, which were being waited for
-        os._exit(1)
+        try:
+            kill_left()  # servers on stdio, which were being waited for
+        finally:
+            os._exit(1)
 
 
 class HangUps:

@@ -87,10 +87,7 @@ class Credentials:
             content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise CredentialsError(f"The callers in {path} cannot be read: {error.strerror}.") from error
-        except (
-            ValueError,
-            RecursionError,
-        ) as error:  # numbers too long, tables too deep
+        except (ValueError, RecursionError) as error:  # be it for long numbers, or deep tables
             raise CredentialsError(f"{path} is not TOML: {error}.") from error
         rows = content.get("caller")
         if set(content) != {"caller"} or not isinstance(rows, list) or not rows:

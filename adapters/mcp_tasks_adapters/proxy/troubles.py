@@ -31,9 +31,11 @@ class Troubles:
 
     def note(self, way: Way, method: str, fact: UpstreamFact) -> None:
         """Take note of how a request was answered, or that it was not."""
+        if isinstance(fact, RequestFailed) and fact.fault is Fault.CALLER:
+            return  # what a caller has sent, and no transport can carry, says nothing of the upstream
         trouble = _trouble(method, fact)
         if trouble is None:
-            if self._known and self._known.pop(way, None) is not None and isinstance(fact, ResponseReceived):
+            if self._known and self._known.pop(way, None) is not None:
                 _log.warning("%s answers again", _named(way))
         elif self._known.get(way) != trouble:
             self._known[way] = trouble
@@ -46,8 +48,7 @@ class Troubles:
 
 def _trouble(method: str, fact: UpstreamFact) -> str | None:
     if isinstance(fact, RequestFailed):
-        # What a caller has sent, and no transport can carry, says nothing of the upstream.
-        return None if fact.fault is Fault.CALLER else f"does not answer: {_without_names(fact.reason)}"
+        return f"does not answer: {_without_names(fact.reason)}"
     if not isinstance(fact, ResponseReceived) or fact.http is None:
         return None
     status = fact.http.status

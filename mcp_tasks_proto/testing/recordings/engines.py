@@ -187,9 +187,9 @@ def _make(kind: _Kind, told: Mapping[str, Any], playing: Playing) -> Engine:
     if unknown:
         raise UnreadableError(f"{kind.cls.__name__} has no {unknown[0]} in this version")
     made = {name: read_value(value) for name, value in told.items()}
-    if "codec" in made:
-        made["codec"] = with_handles(made["codec"], lambda codec: PlayedHandles(playing, codec.stored))
     try:
+        if "codec" in made:
+            made["codec"] = with_handles(made["codec"], lambda codec: PlayedHandles(playing, codec.stored))
         made["settings"] = with_sealer(made["settings"], lambda _: PlayedSealer(playing))
         engine: Engine = kind.cls(**made)
     except (AttributeError, KeyError, TypeError, ValueError) as error:

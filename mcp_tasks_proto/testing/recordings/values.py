@@ -285,7 +285,7 @@ def _read_fields(cls: Any, members: Mapping[str, Any]) -> Any:
         read[name] = read_value(member)
     try:
         return cls(**{name: _READ_ARRAYS[known[name].array](member) for name, member in read.items()})
-    except (TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError) as error:
         raise UnreadableError(f"this is no {cls.__name__}: {error}") from None
 
 
