@@ -69,9 +69,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list() -> None:
-    print(f"{'target':15} {'seeds':>5} {'CPU minutes so far':>19}")
+    print(f"{'target':24} {'seeds':>5} {'CPU minutes so far':>19}")
     for target, summary in TARGETS.items():
-        print(f"{target:15} {len(seeds(target)):>5} {cpu_minutes(target):>19.1f}  {summary}")
+        print(f"{target:24} {len(seeds(target)):>5} {cpu_minutes(target):>19.1f}  {summary}")
 
 
 if __name__ == "__main__":

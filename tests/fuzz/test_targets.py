@@ -27,6 +27,12 @@ from mcp_tasks_proto.wire import http, jsonrpc, schema
 from mcp_tasks_proto.wire.jsonrpc import Request, decode
 from mcp_tasks_proto.wire.sse import EventDecoder
 from mcp_tasks_proto.wire.stdio import LineDecoder
+from tests.model import (
+    test_planted_legacy_faults,
+    test_planted_legacy_requester_faults,
+    test_planted_requester_faults,
+    test_proxy_planted_faults,
+)
 from tests.model.test_planted_faults import FAULTS
 from tests.model.test_planted_faults import Fault as ServerFault
 
@@ -291,6 +297,30 @@ PLANTED: Final = [
     ),
 ]
 
+PLANTED_IN_ROLES: Final[dict[str, tuple[list[Any], set[str]]]] = {
+    "requester_machine": (
+        test_planted_requester_faults.FAULTS,
+        {"the server is not told", "sent before it is saved", "to abandon is to cancel"},
+    ),
+    "legacy_server_machine": (
+        test_planted_legacy_faults.FAULTS,
+        {"a result is not waited for", "questions stay", "every tool is called plainly"},
+    ),
+    "legacy_requester_machine": (
+        test_planted_legacy_requester_faults.FAULTS,
+        {"answers are sent twice", "a task here lives for ever", "results are not fetched"},
+    ),
+    "proxy_machine": (
+        test_proxy_planted_faults.FAULTS,
+        {"a handle is told before it is durable", "anybody is the owner", "polls are not counted"},
+    ),
+    "whole_machine": (
+        [*FAULTS, *test_proxy_planted_faults.FAULTS],
+        {"a worker is never told to stop", "the upstream's id is the handle"},
+    ),
+}
+"""Those of ``tests/model`` that the seeds of the state machines find: all, and which of them, by target."""
+
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_seeds_show_nothing(target: str) -> None:
@@ -314,8 +344,20 @@ def test_a_fault_planted_in_the_server_is_found(fault: ServerFault, monkeypatch:
     assert replay(check, seeds("server")), f"nothing tells that {fault.rule} is broken: {fault.what}"
 
 
+@pytest.mark.parametrize("target", PLANTED_IN_ROLES)
+def test_faults_planted_in_a_role_are_found(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    check = load(target)
+    faults, names = PLANTED_IN_ROLES[target]
+    chosen = [fault for fault in faults if fault.what in names]
+    assert {fault.what for fault in chosen} == names
+    for fault in chosen:
+        with monkeypatch.context() as patch:
+            patch.setattr(fault.where, fault.name, fault.plant(getattr(fault.where, fault.name)))
+            assert any(replay(check, [seed]) for seed in seeds(target)), fault.what
+
+
 def test_every_target_has_a_fault() -> None:
-    assert {fault.target for fault in PLANTED} | {"server"} == set(TARGETS)
+    assert {fault.target for fault in PLANTED} | {"server", *PLANTED_IN_ROLES} == set(TARGETS)
 
 
 def test_every_difference_to_the_official_types_has_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
