@@ -20,7 +20,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$python -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$python && break; done)
 
-PIP := python -m pip --quiet --disable-pip-version-check install
+PIP := python -m pip --quiet --disable-pip-version-check
 
 .PHONY: help demo test crash fuzz fuzz-all check conformance bench docs docs-kit clean
 .NOTPARALLEL:
@@ -28,7 +28,7 @@ PIP := python -m pip --quiet --disable-pip-version-check install
 
 help:
 	@echo "make demo         a real server, clients of both versions, a proxy, every message shown"
-	@echo "make test         all tests, with the core's coverage"
+	@echo "make test         all tests, with the core's coverage; WORKERS=0: one after the other"
 	@echo "make crash        a server killed 200 times: KILLS=, STORE=, SERVERS=, SEED= change that"
 	@echo "make fuzz         one target fuzzed: TARGET=, MINUTES=; without TARGET it lists them (fuzz/README.md)"
 	@echo "make fuzz-all     every target fuzzed for a minute: SECONDS= changes that"
@@ -46,12 +46,25 @@ demo: $(VENV)/all.stamp
 # The core is covered by its own tests alone; then the rest, whether or not those passed. The variables tell the
 # interop tests where everything is.
 CORE_TESTS := tests/unit tests/model tests/traces tests/purity
+# Of the core's, those that look for faults in many thousands of runs and cover nothing that the others do not: they
+# are among the rest, since being watched for coverage takes twice as long again.
+SEARCHES := $(patsubst %,tests/model/test_%.py,\
+	every_state network two_eras server_machine requester_properties legacy_requester_properties)
+# The long ones first, so that no process is left alone with one at the end.
+OTHER_TESTS := $(SEARCHES) tests/crash tests/interop tests/adapters
+OTHER_TESTS += $(filter-out $(CORE_TESTS) $(OTHER_TESTS),$(sort $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
+# Processes that run tests, 0: none but pytest's own. For the rest twice as many, up to eight: those mostly wait. What a
+# module has started once serves all its tests: they stay together.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 1)')
 test: $(VENV)/test.stamp $(VENV)/sdk.stamp $(VENV)/sdk1.stamp $(VENV)/fastmcp.stamp $(VENV)/npm.stamp
-	@core=0; $(BIN)/python -m coverage run -m pytest $(CORE_TESTS) && $(BIN)/python -m coverage report || core=$$?; \
+	@$(BIN)/python -m coverage erase
+	@core=0; $(BIN)/python -m coverage run -m pytest -n $(WORKERS) --dist worksteal $(addprefix --ignore=,$(SEARCHES)) \
+			$(CORE_TESTS) && $(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage report || core=$$?; \
 		MCP_SDK_PYTHON=$(CURDIR)/$(SDK)/bin/python FASTMCP_PYTHON=$(CURDIR)/$(FASTMCP)/bin/python \
 		MCP_SDK1_PYTHON=$(CURDIR)/$(SDK1)/bin/python \
 		MCP_NODE=$(CURDIR)/$(NODE)/bin/node MCP_NPM=$(CURDIR)/$(NPM) \
-		$(BIN)/python -m pytest $(addprefix --ignore=,$(CORE_TESTS)) && exit $$core
+		$(BIN)/python -m pytest -n $$((2 * $(WORKERS) < 8 ? 2 * $(WORKERS) : 8)) --dist loadscope \
+			--no-loadscope-reorder $(OTHER_TESTS) && exit $$core
 
 # Whatever mcp-tasks serve takes as --store; a temporary SQLite file unless said otherwise.
 KILLS ?= 200
@@ -73,13 +86,14 @@ check: $(VENV)/check.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-conformance: $(VENV)/all.stamp
+conformance: export MCP_NODE := $(CURDIR)/$(NODE)/bin/node
+conformance: $(VENV)/all.stamp $(VENV)/node.stamp
 	$(BIN)/python tests/conformance/run.py
 	$(BIN)/python tests/conformance/run.py --proxies 1
 	$(BIN)/python tests/conformance/run.py --proxies 2
 
-bench: $(VENV)/all.stamp
-	$(BIN)/python -m bench $(BENCH_OPTIONS)
+bench: $(VENV)/all.stamp $(VENV)/fastmcp.stamp
+	FASTMCP_PYTHON=$(CURDIR)/$(FASTMCP)/bin/python $(BIN)/python -m bench $(BENCH_OPTIONS)
 
 docs: $(VENV)/all.stamp
 	$(BIN)/python -m docs.generate
@@ -96,28 +110,25 @@ clean:
 # --- environments: one stamp each, renewed when what it depends on changes ---------------------
 
 # Where Python comes without ensurepip, its own pip puts one into the environment.
-define new-environment
-@$(if $(PYTHON),$(PYTHON),false) -c '$(NEW_ENOUGH)' 2>/dev/null || { \
-	echo "mcp-tasks-proto needs Python 3.11 or newer; $(if $(PYTHON),$(PYTHON) is not,none was found)." >&2; \
-	echo "Install one, or say where it is: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
-$(PYTHON) -m venv $(1) 2>/dev/null || { $(PYTHON) -m venv --clear --without-pip $(1) && \
-	$(PYTHON) -m pip --python $(1)/bin/python --quiet install pip; }
-endef
-
 $(BIN)/python:
-	$(call new-environment,$(VENV))
+	@$(if $(PYTHON),$(PYTHON),false) -c '$(NEW_ENOUGH)' 2>/dev/null || { \
+		echo "mcp-tasks-proto needs Python 3.11 or newer; $(if $(PYTHON),$(PYTHON) is not,none was found)." >&2; \
+		echo "Install one, or say where it is: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV) 2>/dev/null || { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
+		$(PYTHON) -m pip --python $@ --quiet install pip; }
 
 $(VENV)/all.stamp $(VENV)/test.stamp $(VENV)/fuzz.stamp $(VENV)/check.stamp: $(VENV)/%.stamp: pyproject.toml | $(BIN)/python
-	$(BIN)/$(PIP) --editable '.[$*]'
+	$(BIN)/$(PIP) install --editable '.[$*]'
 	@touch $@
 
 $(VENV)/sdk.stamp: REQUIREMENTS := $(SDK_REQUIREMENTS)
 $(VENV)/sdk1.stamp: REQUIREMENTS := $(SDK1_REQUIREMENTS)
 $(VENV)/node.stamp: REQUIREMENTS := $(NODE_REQUIREMENTS)
 $(VENV)/fastmcp.stamp: REQUIREMENTS := $(FASTMCP_REQUIREMENTS)
+# The pip that installs into these is the one of .venv.
 $(VENV)/sdk.stamp $(VENV)/sdk1.stamp $(VENV)/node.stamp $(VENV)/fastmcp.stamp: $(VENV)/%.stamp: Makefile | $(BIN)/python
-	$(call new-environment,$(VENV)/$*)
-	$(VENV)/$*/bin/$(PIP) $(REQUIREMENTS)
+	$(BIN)/python -m venv --clear --without-pip $(VENV)/$*
+	$(BIN)/$(PIP) --python $(VENV)/$*/bin/python install $(REQUIREMENTS)
 	@touch $@
 
 $(VENV)/npm.stamp: Makefile $(VENV)/node.stamp

@@ -36,6 +36,9 @@ __all__ = [
 
 PROJECT: Final = Path(__file__).resolve().parent.parent
 LEAST_RUNS: Final = 5
+BRIEF_RUNS: Final = 2
+BRIEF_SHARE: Final = 0.5
+"""Of the usual length of a run."""
 BUSY_SHARE: Final = 0.05
 STOP_SECONDS: Final = 10.0
 
@@ -53,6 +56,10 @@ class Options:
     """How long one run of one side is counted."""
     brief: bool = False
     """Whether to measure less, to see that it can be measured at all."""
+
+    def many(self, number: int) -> int:
+        """Return how many there are to be where ``number`` are many: a tenth, in brief."""
+        return number // 10 if self.brief else number
 
 
 @frozen(kw_only=True)
@@ -122,15 +129,19 @@ def main(
         "--seconds", type=float, default=seconds, help="length of a run (default: %(default)s)"
     )
     parser.add_argument(
-        "--brief", action="store_true", help="fewer runs, and a tenth of the rows where there are very many"
+        "--brief",
+        action="store_true",
+        help="two runs, half as long, and a tenth of the tasks where there are many",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     arguments = parser.parse_args()
     if arguments.runs < LEAST_RUNS:
         parser.error(f"a median of fewer than {LEAST_RUNS} runs says too little")
     os.chdir(PROJECT)
-    runs = LEAST_RUNS if arguments.brief else arguments.runs
-    figures = measure(Options(runs=runs, seconds=arguments.seconds, brief=arguments.brief))
+    options = Options(runs=arguments.runs, seconds=arguments.seconds)
+    if arguments.brief:
+        options = Options(runs=BRIEF_RUNS, seconds=arguments.seconds * BRIEF_SHARE, brief=True)
+    figures = measure(options)
     print_table(figures)
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(figure) for figure in figures], indent=2) + "\n")

@@ -38,10 +38,10 @@ GROWTH_TARGET = 1.10
 def measure(options: Options) -> Sequence[Figure]:
     """Return bytes for each task, and how the cost of requests grows with their number."""
     pin_load()
-    return [*measure_memory(), *measure_growth(options)]
+    return [*measure_memory(options), *measure_growth(options)]
 
 
-def measure_memory() -> Sequence[Figure]:
+def measure_memory(options: Options) -> Sequence[Figure]:
     """Return what a retained task takes, on both loops and on the peer."""
     figures = []
     for subject, server, tasks, target in (
@@ -53,7 +53,7 @@ def measure_memory() -> Sequence[Figure]:
             client = Client(server.port)
             client.create(WARM_UP_TASKS)
             before = server.resident_bytes
-            made = client.create(tasks).replies
+            made = client.create(options.many(tasks)).replies
             after = server.resident_bytes
         figures.append(
             Figure(
@@ -70,8 +70,9 @@ def measure_memory() -> Sequence[Figure]:
 
 def measure_growth(options: Options) -> Sequence[Figure]:
     """Return how many times as long requests take with many tasks kept as with few."""
+    most = options.many(MANY)
     few, many = Embedded(), Embedded()
-    few_polls, many_polls = polls(few, FEW), polls(many, MANY)
+    few_polls, many_polls = polls(few, FEW), polls(many, most)
     gets = alternate(
         {
             "few": lambda: 1e6 / rate(lambda: few.answer(next(few_polls)), options.seconds),
@@ -85,7 +86,7 @@ def measure_growth(options: Options) -> Sequence[Figure]:
     return [
         Figure(
             benchmark="memory",
-            subject=f"{operation} with {MANY:,} tasks kept / with {FEW:,}",
+            subject=f"{operation} with {most:,} tasks kept / with {FEW:,}",
             value=compared.ratio("many", "few"),
             unit="x",
             at_most=GROWTH_TARGET,

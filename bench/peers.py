@@ -1,11 +1,12 @@
 """How our servers compare with the peer: PyPI ``fastmcp`` and ``fastmcp-tasks`` under uvicorn with h11.
 
 The same tool, the same requests, byte for byte; 32 keep-alive connections in a closed loop. The first run
-makes an environment for the peer in ``.bench/peer``.
+makes an environment for the peer in ``.bench/peer``, unless FASTMCP_PYTHON names an interpreter that has it.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import venv
@@ -67,6 +68,8 @@ def peer_server() -> ServerProcess:
 
 def peer_python() -> Path:
     """Return the interpreter of the peer's environment, which is made if there is none."""
+    if named := os.environ.get("FASTMCP_PYTHON"):
+        return Path(named)
     home = PROJECT / ".bench" / "peer"
     python = home / "bin" / "python"
     made = home / "requirements.txt"

@@ -367,7 +367,7 @@ def bench_server() -> Server:
 
 def measure_growth(folder: Path, options: Options) -> Figure:
     """Return how many times as long a get takes with many tasks kept as with few."""
-    many = how_many(options)
+    many = options.many(MANY)
     compared = asyncio.run(compare_gets(folder, options, many))
     return Figure(
         benchmark="store",
@@ -377,11 +377,6 @@ def measure_growth(folder: Path, options: Options) -> Figure:
         at_most=GROWTH_TARGET,
         detail=f"{compared.median('many'):.0f} µs / {compared.median('few'):.0f} µs",
     )
-
-
-def how_many(options: Options) -> int:
-    """Return how many tasks are many."""
-    return MANY // 10 if options.brief else MANY
 
 
 async def compare_gets(folder: Path, options: Options, many: int) -> Comparison:
@@ -406,7 +401,7 @@ async def compare_gets(folder: Path, options: Options, many: int) -> Comparison:
 
 def measure_sweep(folder: Path, options: Options) -> Sequence[Figure]:
     """Return how long requests wait at most while a million expired tasks are removed."""
-    many = how_many(options)
+    many = options.many(MANY)
     path = folder / "swept.db"
     fill(path, many, expired=True)
     fill(path, FEW)

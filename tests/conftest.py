@@ -28,6 +28,11 @@ settings.register_profile(
 settings.load_profile("steady")
 
 
+def pytest_collection() -> None:
+    """Where coverage is measured, measure what tests call, and nothing of the processes that they start."""
+    os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the switch that writes the golden traces anew; off, they are compared."""
     parser.addoption(

@@ -21,7 +21,7 @@ from mcp_tasks_adapters import asyncio_h11, trio_h11
 from mcp_tasks_adapters.client import Failed, Outcome, RequesterLimits
 from mcp_tasks_adapters.toolkit import Server
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 120
 LOOPS = ("trio", "asyncio")
 
 QUICK = RequesterLimits(poll_floor_ms=1, poll_interval_ms=1, first_backoff_ms=1, listen_delay_ms=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -22,19 +22,29 @@ MISSING: Final = (
     "initdb and postgres in POSTGRES_BIN."
 )
 
+LEFT_OUT: Final = "without PostgreSQL"
+"""What a worker tells of itself: how many tests it has left out."""
+
 deselected: pytest.StashKey[int] = pytest.StashKey()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs a server where there can be none."""
+    """Leave out what needs a server where there can be none; where there must be one, it fails."""
     needing = [item for item in items if _needs_a_server(item)]
-    if not needing or find_binaries() is not None:
+    if not needing or find_binaries() is not None or os.environ.get(REQUIRED):
         return
-    if os.environ.get(REQUIRED):
-        raise pytest.UsageError(MISSING)
     config.stash[deselected] = len(needing)
+    getattr(config, "workeroutput", {})[LEFT_OUT] = len(needing)
     config.hook.pytest_deselected(items=needing)
     items[:] = [item for item in items if item not in needing]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Hear what a worker has left out: each has collected all tests."""
+    config: pytest.Config = node.config
+    if LEFT_OUT in (told := getattr(node, "workeroutput", {})):
+        config.stash[deselected] = told[LEFT_OUT]
 
 
 def _needs_a_server(item: pytest.Item) -> bool:
@@ -53,7 +63,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def _running() -> Iterator[PostgresServer]:
     binaries = find_binaries()
-    assert binaries is not None, "what needs a server is not collected without"
+    if binaries is None:
+        pytest.fail(MISSING, pytrace=False)
     server = PostgresServer(binaries)
     try:
         server.start()

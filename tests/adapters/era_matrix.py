@@ -28,7 +28,7 @@ SERVERS: Final = ("refuse", "ignore", "serve")
 TRANSPORTS: Final = ("HTTP", "stdio")
 
 ROOT: Final = Path(__file__).parents[2]
-PATIENCE_S: Final = 15.0
+PATIENCE_S: Final = 60.0
 FORM: Final = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 

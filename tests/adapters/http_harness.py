@@ -21,7 +21,7 @@ from attrs import define, field, frozen
 from mcp_tasks_adapters import asyncio_h11, trio_h11
 from mcp_tasks_adapters.toolkit import Limits, Server, TaskContext, TaskOffer, ToolCall, elicit, text
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 LOOPS = ("trio", "asyncio")
 VERSION = "2026-07-28"
 META = {

@@ -43,7 +43,7 @@ NAME_SOURCE = {
     "tasks/update": "taskId",
     "tasks/cancel": "taskId",
 }
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 """After so long without a byte a test fails instead of hanging."""
 
 

@@ -22,7 +22,7 @@ from tests.adapters.client_harness import LOOPS, Reply, ScriptedServer, run
 ADDRESS: Final = HttpAddress.parse("http://example.com/mcp")
 PEER: Final = Path(__file__).with_name("legacy_peer.py")
 ASKS: Final = request_message("q", "elicitation/create", {"message": "?"})
-PATIENCE_S: Final = 15.0
+PATIENCE_S: Final = 60.0
 
 
 @pytest.fixture(params=LOOPS)

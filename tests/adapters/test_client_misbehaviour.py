@@ -5,6 +5,7 @@ Nothing that a server does is an exception, or hangs a caller, or has a tool cal
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from email.utils import formatdate
 from time import time
 from typing import Any
@@ -119,11 +120,13 @@ def test_trouble_with_one_poll_is_not_the_end_of_the_task(loop: str, trouble: Sc
     assert server.count("tools/call") == 1
 
 
-@pytest.mark.parametrize("wait", ["3600", formatdate(time() + 3700, usegmt=True)])
-def test_retry_after_is_waited_for(loop: str, wait: str) -> None:
+@pytest.mark.parametrize(
+    "wait", [lambda: "3600", lambda: formatdate(time() + 3700, usegmt=True)], ids=["seconds", "date"]
+)
+def test_retry_after_is_waited_for(loop: str, wait: Callable[[], str]) -> None:
     """REQ.2: in seconds, and as a date."""
     busy = one_after_the_other(
-        lambda reply: reply.http(b"", f"Retry-After: {wait}", status="429 Slow down"), done
+        lambda reply: reply.http(b"", f"Retry-After: {wait()}", status="429 Slow down"), done
     )
     server = scripted(tools_call=handle, tasks_get=busy)
 

@@ -3,8 +3,8 @@
 ``python tests/conformance/run.py`` exits with 0 when every check of every scenario in scope succeeded on
 every loop. A failed check, a warning, or a skipped check that ``docs/conformance.md`` does not list with its
 reason makes it 1. The suite is an npm package; it and the Node.js that runs it are installed under
-``.conformance/`` on first use. The server runs under the interpreter that runs this file, so the project must
-be installed there (``make conformance`` sees to that).
+``.conformance/`` on first use, Node.js only if MCP_NODE does not say where one is. The server runs under the
+interpreter that runs this file, so the project must be installed there (``make conformance`` sees to that).
 """
 
 from __future__ import annotations
@@ -148,8 +148,11 @@ class Suite:
     def install(self) -> None:
         """Install Node.js and the suite, unless they are there already."""
         place = WORK / "node"
-        self.environment["PATH"] = os.pathsep.join([str(place / "bin"), self.environment.get("PATH", "")])
-        if not (place / "bin" / "node").exists():
+        node = Path(os.environ.get("MCP_NODE") or place / "bin" / "node")
+        self.environment["PATH"] = os.pathsep.join([str(node.parent), self.environment.get("PATH", "")])
+        # Every scenario is a process of its own: none needs to compile anew what another has compiled.
+        self.environment["NODE_COMPILE_CACHE"] = str(WORK / "compiled")
+        if not node.exists():
             print(f"installing {NODE} into {_shown(place)}", flush=True)
             # Some Pythons come without what would put a pip into the environment; ours has one.
             venv.create(place, with_pip=False, clear=True)

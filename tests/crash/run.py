@@ -48,7 +48,7 @@ PROJECT: Final = Path(__file__).parents[2]
 READY: Final = "listening on "
 START_S: Final = 60.0
 STOP_S: Final = 20.0
-PATIENCE_S: Final = 30.0
+PATIENCE_S: Final = 60.0
 """For what nobody acknowledged to end, once nobody kills any more."""
 BREATH_S: Final = 0.05
 CUSTOMERS: Final = 8

@@ -20,7 +20,7 @@ from fuzz.paths import seeds
 from fuzz.targets import TARGETS, codec, load
 from mcp_tasks_proto import exchanges, request_state
 from mcp_tasks_proto.errors import ErrorObject
-from mcp_tasks_proto.legacy.server.tasks import TaskRequests
+from mcp_tasks_proto.legacy.server.cursors import Cursors
 from mcp_tasks_proto.requester import TaskReference
 from mcp_tasks_proto.server.tasks import Tasks
 from mcp_tasks_proto.wire import http, jsonrpc, schema
@@ -77,18 +77,18 @@ def _once_more(fail: Wrapped) -> Wrapped:
     return faulty
 
 
-def _raising(self: TaskRequests, cursor: Any, principal: str) -> str | None:
+def _raising(self: Cursors, cursor: Any, principal: str) -> str | None:
     """The cursor as it was once read: what is sealed is decoded, whatever it is."""
-    payload = self.settings.sealer.open(cursor) if isinstance(cursor, str) else None
-    match None if payload is None else decode(payload, self.settings.limits):
+    payload = self.sealer.open(cursor) if isinstance(cursor, str) else None
+    match None if payload is None else decode(payload, self.limits):
         case {"tasks/list": owner, "after": str() as after} if owner == principal:
             return after
     return None
 
 
-def _anybodys(self: TaskRequests, cursor: Any, principal: str) -> str | None:
-    payload = self.settings.sealer.open(cursor) if isinstance(cursor, str) else None
-    contents = {} if payload is None or len(payload) > 200 else decode(payload, self.settings.limits)
+def _anybodys(self: Cursors, cursor: Any, principal: str) -> str | None:
+    payload = self.sealer.open(cursor) if isinstance(cursor, str) else None
+    contents = {} if payload is None or len(payload) > 200 else decode(payload, self.limits)
     return contents.get("after")
 
 
@@ -229,15 +229,15 @@ PLANTED: Final = [
     Fault(
         target="cursors",
         what="a request state is read as a cursor",
-        where=TaskRequests,
-        name="_opened",
+        where=Cursors,
+        name="opened",
         faulty=_raising,
     ),
     Fault(
         target="cursors",
         what="a cursor is anybody's",
-        where=TaskRequests,
-        name="_opened",
+        where=Cursors,
+        name="opened",
         faulty=_anybodys,
     ),
     Fault(

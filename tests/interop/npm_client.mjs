@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 const [folder, way, ...target] = process.argv.slice(2);
 const sdkFolder = join(folder, 'node_modules', '@modelcontextprotocol', 'sdk');
 const from = (path) => import(pathToFileURL(join(sdkFolder, 'dist', 'esm', path)).href);

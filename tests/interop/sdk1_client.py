@@ -31,7 +31,7 @@ from mcp import ClientSession, McpError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 """For one scenario, on a machine that is busy."""
 
 Json = dict[str, Any]

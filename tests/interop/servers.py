@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from attrs import frozen
 __all__ = ["ROOT", "Elsewhere", "needed", "serving"]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-START_SECONDS: Final = 60.0
+START_SECONDS: Final = 180.0
 STOP_SECONDS: Final = 20.0
 
 
@@ -65,15 +66,23 @@ class Elsewhere:
 def serving(command: Sequence[str], log: Path) -> Iterator[str]:
     """Run a server for the length of the block; give the URL that it says it listens on."""
     with log.open("w") as stderr:
-        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr)
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=stderr,
+            stderr=stderr,
+            start_new_session=True,  # some are started by another program, which ends without them
+        )
     try:
         yield _announced(process, log)
     finally:
-        process.terminate()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
         try:
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 

@@ -29,7 +29,7 @@ META: Final = "io.modelcontextprotocol/"
 SERVER_INFO: Final = {"name": "interop-farm", "version": "1.0", "title": "The farm"}
 
 SCENARIOS_PATIENCE_S: Final = 240.0
-PATIENCE_S: Final = 30.0
+PATIENCE_S: Final = 60.0
 
 Json = dict[str, Any]
 

@@ -12,6 +12,7 @@ from mcp_tasks_proto.legacy import translation
 from mcp_tasks_proto.legacy.server import calls, requests, tasks, waiting
 from mcp_tasks_proto.legacy.server import engine as engine_module
 from mcp_tasks_proto.legacy.server import inner as inner_module
+from mcp_tasks_proto.legacy.server.cursors import Cursors
 from mcp_tasks_proto.legacy.server.inner import OwedTask
 from mcp_tasks_proto.legacy.server.registry import Registry
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest
@@ -174,16 +175,8 @@ FAULTS: Final = [
         name="legacy_task",
         plant=lambda right: lambda view: {**right(view), "status": "working"},
     ),
-    Fault(
-        rule="LEG.7", what="any cursor is good", where=TaskRequests, name="_opened", plant=_always("task-0")
-    ),
-    Fault(
-        rule="LEG.7",
-        what="a list has one page",
-        where=TaskRequests,
-        name="_sealed",
-        plant=_always("made up"),
-    ),
+    Fault(rule="LEG.7", what="any cursor is good", where=Cursors, name="opened", plant=_always("task-0")),
+    Fault(rule="LEG.7", what="a list has one page", where=Cursors, name="sealed", plant=_always("made up")),
     Fault(
         rule="LEG.7", what="nobody looks at the time", where=waiting, name="expiry_ms", plant=_always(None)
     ),

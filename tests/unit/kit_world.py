@@ -79,6 +79,8 @@ NAME: Final[Mapping[str, Any]] = {
     "required": ["name"],
 }
 LIMITS: Final = Limits(poll_interval_ms=50, cancel_grace_ms=500)
+OF_MESSAGES: Final = Limits()
+"""Bounds of what is read here."""
 
 
 def form(message: str) -> dict[str, Any]:
@@ -284,7 +286,7 @@ class KitServer:
             headers = [("Host", "localhost"), ("Content-Length", str(len(post.body))), *post.headers]
             raw = [(one.encode(), value.encode("latin-1")) for one, value in headers]
             sessions = EndpointPolicy(sessions=self.legacy is not None)
-            head = check_head(post.verb, "/mcp", raw, sessions, Limits())
+            head = check_head(post.verb, "/mcp", raw, sessions, OF_MESSAGES)
             if isinstance(head, Refusal):
                 message = None if head.error is None else error_message(None, head.error)
                 return self._reply(name, message, head.status)
@@ -294,7 +296,7 @@ class KitServer:
             arrival = StreamRequested if http.method == "GET" else SessionEnded
             return self._tell(arrival(exchange=name, http=http, principal=principal))
         try:
-            message = decode(post.body, Limits())
+            message = decode(post.body, OF_MESSAGES)
         except RemoteProtocolError as error:
             return self._reply(name, error_message(error.request_id, error.error), error.error.http_status)
         return self._tell(
@@ -333,7 +335,7 @@ class KitServer:
             headers["mcp-session-id"] = session
         self._begin(name, status, headers)
         if message is not None:
-            self._put(name, Came(decode(encode(message), Limits())))
+            self._put(name, Came(decode(encode(message), OF_MESSAGES)))
         if self.http:
             self._put(name, Ended())
 

@@ -703,6 +703,17 @@ def test_prx7_what_waited_for_a_session_never_goes_to_another_server(step: str) 
     assert error(host.reply_to(exchange))["code"] == -32603
 
 
+def test_prx7_what_waited_too_long_for_a_server_that_was_replaced_is_told_once() -> None:
+    """Its server is found out about, its time is over, and all of that at one moment: for the host slept."""
+    host = make_dual_era(http=False)
+    exchange = host.request("tools/call", {"name": "render"})
+    host.give(SettingsChanged(make_settings(Upstream(name="renderer", identity="other", http=False))))
+    host.now += 400_000
+    host.give(TimePassed())
+    assert error(host.reply_to(exchange))["code"] == -32603
+    assert host.of(StopUpstream) == [StopUpstream(host.of(SendUpstream)[0].request)]
+
+
 def test_prx7_what_a_task_ended_with_is_not_fetched_from_another_server() -> None:
     host = make_dual_era()
     exchange = host.request("tasks/get", {"taskId": handed_out(host)})
