@@ -231,8 +231,7 @@ class DualEraUpstreams:
         to have none of it: neither a call, nor the id of a task, nor a session's (PRX.7)."""
         if isinstance(effect, StopUpstream):
             self._unsent.pop(effect.request, None)
-            if self._sent.pop(effect.request, None) is not None:
-                self._out.append(effect)
+            self._out += [] if self._sent.pop(effect.request, None) is None else [effect]
             return
         name = effect.request if isinstance(effect, SendUpstream) else effect.send.request
         if self._ways.get((way.upstream, way.authorization)) is way:
