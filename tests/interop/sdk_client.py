@@ -28,6 +28,7 @@ from typing import Any
 
 import anyio
 import httpx2
+import mcp.client.session
 import mcp_types as types
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -37,6 +38,8 @@ from mcp.client.subscriptions import SubscriptionLost
 from tests.interop.sdk_tasks import ListenRequest, Tasks, about, ended_view, wire
 
 PATIENCE_S = 60.0
+# Of a server that has not started by then, as on a busy machine, the SDK takes it that it is a legacy one.
+mcp.client.session.DISCOVER_TIMEOUT_SECONDS = PATIENCE_S / 2
 """For one scenario, on a machine that is busy."""
 
 Json = dict[str, Any]
