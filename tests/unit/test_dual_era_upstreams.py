@@ -714,6 +714,19 @@ def test_prx7_what_waited_too_long_for_a_server_that_was_replaced_is_told_once()
     assert host.of(StopUpstream) == [StopUpstream(host.of(SendUpstream)[0].request)]
 
 
+def test_prx7_what_never_went_up_to_a_server_that_was_replaced_is_not_stopped_there() -> None:
+    host = make_dual_era()
+    exchanges = [host.request("server/discover")]
+    host.give(SettingsChanged(make_settings(Upstream(name="renderer"))))
+    exchanges.append(host.request("server/discover"))  # waits for the first one, which shows the era
+    host.give(OTHER_SERVER)
+    host.now += 400_000
+    host.give(TimePassed())
+    assert host.of(StopUpstream) == [StopUpstream(sent.request) for sent in host.of(SendUpstream)]
+    assert len(host.of(StopUpstream)) == 1
+    assert all("result" in host.reply_to(exchange) for exchange in exchanges)
+
+
 def test_prx7_what_a_task_ended_with_is_not_fetched_from_another_server() -> None:
     host = make_dual_era()
     exchange = host.request("tasks/get", {"taskId": handed_out(host)})

@@ -231,7 +231,8 @@ class DualEraUpstreams:
         to have none of it: neither a call, nor the id of a task, nor a session's (PRX.7)."""
         if isinstance(effect, StopUpstream):
             self._unsent.pop(effect.request, None)
-            self._out += [] if self._sent.pop(effect.request, None) is None else [effect]
+            if self._sent.pop(effect.request, None) is not None:
+                self._out.append(effect)
             return
         name = effect.request if isinstance(effect, SendUpstream) else effect.send.request
         if self._ways.get((way.upstream, way.authorization)) is way:
