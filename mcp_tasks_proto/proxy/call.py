@@ -38,10 +38,9 @@ class Call:
     """The kinds of input, and other extensions, that the upstream hears of."""
     declares: bool = False
     """Whether the upstream heard of tasks."""
-    cached_as: str | None = None
-    """What its result is kept under; ``None``: nothing is, and nothing was looked for."""
-    cached_in: ResultCache = field(factory=ResultCache)
-    """Where: beside what else was answered under the settings with which it went up."""
+    cached: tuple[ResultCache, str] | None = None
+    """Where its result is kept, beside what else was answered under the settings with which it went up, and
+    under what; ``None``: nothing is, and nothing was looked for."""
     attempts: int = 0
     request: int | None = None
     promoting: bool = False

@@ -130,11 +130,12 @@ class Calls:
                     return desk.callers.fail(exchange, missing_capability())
                 call.declares = True
         call.declares |= call.row.declares
-        call.cached_as, call.cached_in = self._fingerprint(call), self.results
-        if call.cached_as is not None:
-            kept = self.results.get(call.target, call.cached_as, desk.shared.now)
+        fingerprinted = self._fingerprint(call)
+        if fingerprinted is not None:
+            kept = self.results.get(call.target, fingerprinted, desk.shared.now)
             if kept is not None:
                 return desk.callers.reply(exchange, kept)
+            call.cached = self.results, fingerprinted
         return self._send(call)
 
     def _fingerprint(self, call: Call) -> str | None:
@@ -281,8 +282,9 @@ class Calls:
             if cut is None:
                 return self.desk.callers.fail(exchange, trouble(Trouble.TOO_LONG))
             result = cut
-        if call.cached_as is not None and not call.declares:
-            call.cached_in.put(call.target, call.cached_as, result, shared.now, shared.limits)
+        if call.cached is not None and not call.declares:
+            cache, fingerprinted = call.cached
+            cache.put(call.target, fingerprinted, result, shared.now, shared.limits)
         return self.desk.callers.reply(exchange, result)
 
     def _bridge(self, call: Call, result: dict[str, Any]) -> None:

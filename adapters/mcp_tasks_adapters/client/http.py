@@ -148,10 +148,10 @@ class HttpTransport:
         order = self._orders.get(request)
         if order is not None:
             self._forget(order)
-            if order.errand is not None:
-                order.errand.cancel()
-            elif order.connection is not None:
+            if order.connection is not None:
                 order.connection.close()
+            elif order.errand is not None:
+                order.errand.cancel()
         return None
 
     async def close(self) -> None:
