@@ -410,6 +410,14 @@ def listened(world: World) -> None:
     world.settle_all()
 
 
+def listened_to_undeclared(world: World) -> None:
+    """PRX.10: a task asks for what its caller never declared; of that nothing is told, on a stream either."""
+    handle = made(world, LEFT, UNLIKE["without forms"](ADA))
+    moved(world, handle, "input_required")
+    world.listen(ADA, [handle])
+    world.settle_all()
+
+
 def slow_reader(world: World) -> None:
     """SUB.2: who reads slowly gets the latest; and nothing that is older than that, nor after the end."""
     handle = made(world, RIGHT)
@@ -708,6 +716,7 @@ WITH_TASKS: Final[tuple[Tale, ...]] = (
     outlived,
     same_ids,
     listened,
+    listened_to_undeclared,
     slow_reader,
     old_news,
     store_fails_for_a_stream,

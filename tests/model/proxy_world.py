@@ -62,6 +62,7 @@ from mcp_tasks_proto.testing.model.proxy import (
     ProxyModel,
     Said,
 )
+from mcp_tasks_proto.testing.model.proxy.views import shown_view
 from mcp_tasks_proto.wire.jsonrpc import notification_message
 from tests.model.proxy_callers import (
     KEEP_MS,
@@ -783,6 +784,8 @@ class World:
                 known = self.model.find(handle, stream.caller, self.now)
                 if true is None or binding.upstream != "left" or known is not binding:
                     continue
+                if isinstance(shown_view(true, binding, self.model.clamps), ErrorAnswer):
+                    continue  # PRX.10: it asks for what its caller never declared
                 told = stream.told.get(handle, {})
                 assert told.get("status") == true["status"], "SUB.2: the latest view"
 
