@@ -81,8 +81,8 @@ def prepare(modules: Iterable[str], tests: Iterable[str], workspace: Path = WORK
         module = str(path.relative_to(REPOSITORY))
         text = path.read_text()
         _write(workspace / module, undecorated(text) if module in modules else text)
-        # mutmut makes anew what is not there, and keeps its verdicts on functions that are as they were.
-        (workspace / "mutants" / module).unlink(missing_ok=True)
+        if module in modules:
+            _forget_plain_copy(workspace / "mutants" / module)
     for path in (REPOSITORY / CORE).rglob("*.typed"):
         _write(workspace / path.relative_to(REPOSITORY), path.read_text())
     configuration = _CONFIGURATION.format(
@@ -94,6 +94,15 @@ def prepare(modules: Iterable[str], tests: Iterable[str], workspace: Path = WORK
     if _write(workspace / "pyproject.toml", configuration):
         # Which test reaches what is known of the modules before, and of no others.
         (workspace / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)
+
+
+def _forget_plain_copy(mutated: Path) -> None:
+    """Have mutmut make a module anew that it has copied as it is, or was making when it was interrupted.
+
+    It would take any file that is younger than its source for done. Verdicts are kept beside it.
+    """
+    if mutated.exists() and "__mutmut_orig" not in mutated.read_text():
+        mutated.unlink()
 
 
 def _write(path: Path, text: str) -> bool:
