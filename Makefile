@@ -22,7 +22,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 
 PIP := python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test crash fuzz fuzz-all check conformance bench docs docs-kit clean
+.PHONY: help demo test crash fuzz fuzz-all mutants check conformance bench docs docs-kit clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -32,6 +32,7 @@ help:
 	@echo "make crash        a server killed 200 times: KILLS=, STORE=, SERVERS=, SEED= change that"
 	@echo "make fuzz         one target fuzzed: TARGET=, MINUTES=; without TARGET it lists them (fuzz/README.md)"
 	@echo "make fuzz-all     every target fuzzed for a minute: SECONDS= changes that"
+	@echo "make mutants      the core changed in small ways, each to be found by a test: MODULE=, TESTS= (docs/testing.md)"
 	@echo "make check        ruff, mypy --strict, import-linter"
 	@echo "make conformance  the official conformance suite, on both loops"
 	@echo "make bench        the benchmarks, each printing a ratio"
@@ -80,6 +81,10 @@ SECONDS ?= 60
 fuzz-all: $(VENV)/fuzz.stamp
 	@$(BIN)/python -m fuzz --all --seconds $(SECONDS) $(FUZZ_OPTIONS)
 
+# Modules or folders of mcp_tasks_proto, all if none is named.
+mutants: $(VENV)/mutants.stamp
+	@$(BIN)/python -m tests.mutants $(MODULE) $(if $(TESTS),--tests $(TESTS)) $(MUTANTS_OPTIONS)
+
 check: $(VENV)/check.stamp
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -103,7 +108,7 @@ docs-kit: $(VENV)/all.stamp $(VENV)/fastmcp.stamp
 	FASTMCP_PYTHON=$(CURDIR)/$(FASTMCP)/bin/python $(BIN)/python -m docs.generate_kit
 
 clean:
-	rm -rf $(VENV) .bench .conformance .fuzz .coverage .coverage.* .hypothesis .import_linter_cache dist build
+	rm -rf $(VENV) .bench .conformance .fuzz .mutants .coverage .coverage.* .hypothesis .import_linter_cache dist build
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -117,7 +122,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) 2>/dev/null || { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
 		$(PYTHON) -m pip --python $@ --quiet install pip; }
 
-$(VENV)/all.stamp $(VENV)/test.stamp $(VENV)/fuzz.stamp $(VENV)/check.stamp: $(VENV)/%.stamp: pyproject.toml | $(BIN)/python
+$(VENV)/all.stamp $(VENV)/test.stamp $(VENV)/fuzz.stamp $(VENV)/mutants.stamp $(VENV)/check.stamp: $(VENV)/%.stamp: pyproject.toml | $(BIN)/python
 	$(BIN)/$(PIP) install --editable '.[$*]'
 	@touch $@
 

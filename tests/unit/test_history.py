@@ -118,6 +118,23 @@ def test_lim3_the_last_place_of_a_timeline_is_for_the_end() -> None:
     assert statuses(found)[-1] == "failed"
 
 
+def test_lim3_a_timeline_has_room_for_all_but_the_end_until_its_last_place() -> None:
+    found = entry()
+    for number in range(LONGEST_TIMELINE - 3):
+        found = observe(found, seen((Status.INPUT_REQUIRED, Status.WORKING)[number % 2]))
+    asked = observe(found, seen(Status.INPUT_REQUIRED if found.status is Status.WORKING else Status.WORKING))
+    assert len(asked.timeline) == LONGEST_TIMELINE - 1
+    assert asked.timeline[-1].kind == "status"
+    assigned = assign(found, actor="bob", assignee="bob", now=START)
+    assert len(assigned.timeline) == LONGEST_TIMELINE - 1
+    assert assigned.timeline[-1].kind == "assigned"
+
+
+def test_his1_a_poll_that_sees_another_status_is_counted_as_well() -> None:
+    found = observe(entry(), seen(Status.INPUT_REQUIRED, polled=True))
+    assert (found.polls, found.status, found.version) == (1, Status.INPUT_REQUIRED, 2)
+
+
 def test_an_entry_survives_the_store() -> None:
     found = assign(observe(entry(), seen(Status.FAILED)), actor="bob", assignee=None, now=START)
     found = assign(found, actor="bob", assignee="carol", now=START + 5)

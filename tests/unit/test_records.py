@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mcp_tasks_proto.errors import ErrorObject
 from mcp_tasks_proto.lifecycle import Status
-from mcp_tasks_proto.records import InputEntry, TaskRecord
+from mcp_tasks_proto.records import InputEntry, Resumption, TaskRecord
 from mcp_tasks_proto.wire.schema import task_view
 
 CREATED: Final = 1_000
@@ -191,3 +191,9 @@ def test_what_is_outstanding_is_in_the_order_of_asking() -> None:
     inputs = (entry("b"), entry("x", response={}), entry("a"), entry("y", withdrawn=True))
     assert [waiting.key for waiting in record(inputs=inputs).outstanding] == ["b", "a"]
     assert record().outstanding == ()
+
+
+def test_a_run_of_the_work_has_the_number_of_take_overs_before_it() -> None:
+    assert record().resumptions == 0
+    assert record(resumption=Resumption()).resumptions == 0
+    assert record(resumption=Resumption(times=3)).resumptions == 3

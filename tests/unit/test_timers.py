@@ -54,6 +54,16 @@ def test_setting_a_key_again_replaces_its_deadline() -> None:
     assert timers.next is None
 
 
+def test_a_key_that_was_taken_and_set_again_comes_after_those_set_in_between() -> None:
+    timers = Timers()
+    timers.set("a", 10)
+    timers.set("a", 10)
+    timers.set("b", 10)
+    assert timers.pop(10) == "a"
+    timers.set("a", 10)
+    assert timers.due(10) == ["b", "a"]
+
+
 def test_a_cleared_key_is_forgotten() -> None:
     timers = Timers()
     timers.set("a", 10)
