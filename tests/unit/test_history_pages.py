@@ -103,3 +103,12 @@ def test_his2_a_page_may_be_empty_with_more_after_it() -> None:
 def test_his2_nothing_has_nothing_after_it() -> None:
     page = project_page([], BOB, project="film", most=1, is_last=False, retention=Retention(), now=START)
     assert page == ProjectPage(rows=[], after=None)
+
+
+@pytest.mark.parametrize(("most", "rows", "more"), [(1, 1, True), (2, 2, False), (3, 2, False)])
+def test_his2_a_last_page_that_is_just_full_is_the_last(most: int, rows: int, more: bool) -> None:
+    stretch = [entry(handle="one"), entry(handle="two")]
+    page = project_page(
+        stretch, BOB, project="film", most=most, is_last=True, retention=Retention(), now=START
+    )
+    assert (len(page.rows), page.after is not None) == (rows, more)

@@ -441,3 +441,10 @@ def test_what_is_sealed_is_json() -> None:
     drawer = Drawer()
     seal(sealer=drawer, state="é")
     assert json.loads(drawer.payloads[0])["state"] == "é"
+
+
+def test_inp4_a_call_is_digested_as_compact_json_so_that_nodes_of_two_versions_agree() -> None:
+    _, payload, _ = seal(params={"name": "render", "arguments": {"b": 1, "a": [True, None]}}).split(".")
+    contents = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    call = b'["ada","tools/call",{"arguments":{"a":[true,null],"b":1},"name":"render"}]'
+    assert contents["call"] == hashlib.sha256(call).hexdigest()

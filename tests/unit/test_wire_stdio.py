@@ -97,3 +97,9 @@ def test_the_borders_of_chunks_do_not_matter(parts: list[bytes], data: st.DataOb
 @given(st.lists(st.binary(min_size=1, max_size=20).map(lambda raw: raw.hex().encode())))
 def test_framed_messages_come_back(messages: list[bytes]) -> None:
     assert read(b"".join(map(frame, messages)), limits=Limits()) == (messages, False)
+
+
+@pytest.mark.parametrize("other", [b"\x0b", b"\x0c", b"X"])
+def test_std1_only_the_blanks_of_json_are_taken_off_a_line(other: bytes) -> None:
+    assert read(other + b"{}" + other + b"\n") == ([other + b"{}" + other], False)
+    assert read(other) == ([], True)
