@@ -55,7 +55,13 @@ def test_requires_attrs_and_cattrs_only() -> None:
 
 def test_every_extra_but_those_of_development_is_in_all() -> None:
     extras = project()["optional-dependencies"]
-    assert set(extras) - {"all", "test", "fuzz", "mutants", "check"} == {"trio", "asyncio", "cli", "crypto", "postgres"}
+    assert set(extras) - {"all", "test", "fuzz", "mutants", "check"} == {
+        "trio",
+        "asyncio",
+        "cli",
+        "crypto",
+        "postgres",
+    }
     assert extras["all"] == ["mcp-tasks-proto[trio,asyncio,cli,crypto,postgres]"]
 
 
