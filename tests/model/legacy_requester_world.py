@@ -343,6 +343,11 @@ class World:
                 self.tasks[task_id].confirmed.append(put)
         self._do(lambda: self.host.ask_client(method, whole, message_id=message_id, on=on, new_id=new_id))
 
+    @property
+    def asks_plainly(self) -> bool:
+        """Whether a question of a plain call waits, to be answered or for the answer to go out."""
+        return bool(self.given) or any(put.task_id is None and put.waits for put in self.model.questions)
+
     def _parked(self, task_id: str | None) -> bool:
         followed = self.host.engine._legacy._tasks._tasks.get(task_id)
         return followed is not None and bool(followed.parked)
