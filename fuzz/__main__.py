@@ -47,7 +47,8 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stderr.write(NO_FUZZER.format(version=platform.python_version(), machine=platform.machine()))
         return 0 if arguments.where_possible else 2
     seconds = arguments.seconds or round(arguments.minutes * 60)
-    return run_campaigns([target] if target else list(TARGETS), seconds, arguments.jobs, arguments.record)
+    chosen = [target] if target else list(TARGETS)
+    return run_campaigns(chosen, seconds, arguments.jobs, arguments.record, arguments.luck)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -59,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     length.add_argument("--seconds", type=int, help="the same in seconds")
     parser.add_argument("--all", action="store_true", help="fuzz all targets, each for that long")
     parser.add_argument("--jobs", type=int, default=cpu_count() or 1, help="how many at a time (one a CPU)")
+    parser.add_argument("--luck", type=int, default=0, help="draw the same in each run with this number")
     parser.add_argument(
         "--where-possible", action="store_true", help="no fuzzer for this Python: all is well"
     )

@@ -52,6 +52,8 @@ class Campaign:
 
     target: str
     seconds: int
+    luck: int = 0
+    """What its choices are drawn from, for the same ones in each run; 0: others each time."""
     progress: Progress = field(init=False)
     over: bool = field(init=False, default=False)
     cpu_seconds: float = field(init=False, default=0.0)
@@ -83,6 +85,7 @@ class Campaign:
             str(seeds(self.target)[0].parent),
             f"-dict={DICTIONARY}",
             f"-max_total_time={self.seconds}",
+            f"-seed={self.luck}",
             f"-max_len={LONGEST_INPUT}",
             f"-timeout={INPUT_SECONDS}",
             f"-rss_limit_mb={MEMORY_MB}",
@@ -91,7 +94,12 @@ class Campaign:
         command = [sys.executable, "-m", "fuzz.worker", self.target, str(self._counter), *flags]
         with log.open("wb") as said:
             self._process = subprocess.Popen(
-                command, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=said, stderr=said
+                command,
+                cwd=PROJECT,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                env={**os.environ, "PYTHONHASHSEED": str(self.luck) if self.luck else "random"},
             )
         self._log = log.open(encoding="utf-8", errors="replace")
 

@@ -25,14 +25,14 @@ CLEAR_LINE: Final = "\r\x1b[K"
 # -- campaigns -----------------------------------------------------------------------------------------------
 
 
-def run_campaigns(targets: Sequence[str], seconds: int, jobs: int, recorded: bool) -> int:
+def run_campaigns(targets: Sequence[str], seconds: int, jobs: int, recorded: bool, luck: int = 0) -> int:
     """Fuzz each target for so long, ``jobs`` at a time; return 1 where one found something or broke down."""
     waiting, running, failed = list(targets), list[Campaign](), False
     screen = _Screen()
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                running.append(Campaign(waiting.pop(0), seconds))
+                running.append(Campaign(waiting.pop(0), seconds, luck))
             sleep(LOOKS_SECONDS)
             for campaign in running:
                 campaign.look()
