@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pytest
+from attrs import evolve
 
 from mcp_tasks_proto.testing.model import (
     Ended,
@@ -252,3 +253,14 @@ def test_what_nobody_waits_for_changes_nothing() -> None:
     assert model.next_ms() == 300_000
     model.passed(300_000)
     assert outcome(model) == ModelOutcome(kind="observation_lost")
+
+
+def test_req7_the_cancellations_of_others_go_on() -> None:
+    model = watching()
+    saved = model.saved("c")
+    assert saved is not None
+    model.resumed("d", evolve(saved, task_id="two"))
+    model.cancelled("c", wait=True)
+    model.cancelled("d", wait=False)
+    assert set(model.calls) == {"c"}
+    assert {cancellation.call for cancellation in model.cancellations.values()} == {"c", None}
