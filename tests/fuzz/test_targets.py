@@ -32,8 +32,8 @@ from tests.model import (
     test_planted_requester_faults,
     test_proxy_planted_faults,
 )
+from tests.model.planting import Fault as ServerFault
 from tests.model.test_planted_faults import FAULTS
-from tests.model.test_planted_faults import Fault as ServerFault
 
 Wrapped = Callable[..., Any]
 

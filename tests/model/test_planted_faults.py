@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import pytest
-from attrs import evolve, frozen
+from attrs import evolve
 
 from mcp_tasks_proto import TaskRecord, records
 from mcp_tasks_proto.errors import unknown_task
@@ -23,20 +24,8 @@ from mcp_tasks_proto.server.operations import (
     workers,
 )
 from mcp_tasks_proto.server.tasks import Tasks
+from tests.model.planting import Fault, Wrapped, must_be_found
 from tests.model.stories import STORIES, tell
-
-Wrapped = Callable[..., Any]
-
-
-@frozen(kw_only=True)
-class Fault:
-    """One rule that is broken: ``name`` of ``where`` is replaced by what ``plant`` makes of it."""
-
-    rule: str
-    what: str
-    where: Any
-    name: str
-    plant: Callable[[Wrapped], Wrapped]
 
 
 def _eager(save: Wrapped) -> Wrapped:
@@ -241,10 +230,4 @@ def test_the_engine_as_it_is_tells_every_story(name: str) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.rule}: {fault.what}")
 def test_a_planted_fault_is_found(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fault.where, fault.name, fault.plant(getattr(fault.where, fault.name)))
-    for story in STORIES.values():
-        try:
-            tell(story)
-        except AssertionError:
-            return
-    pytest.fail(f"nothing tells that {fault.rule} is broken: {fault.what}")
+    must_be_found(fault, (partial(tell, story) for story in STORIES.values()), monkeypatch)

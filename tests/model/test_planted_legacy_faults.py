@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import pytest
-from attrs import frozen
 
 from mcp_tasks_proto.legacy import translation
 from mcp_tasks_proto.legacy.server import calls, requests, tasks, waiting
@@ -20,23 +19,7 @@ from mcp_tasks_proto.legacy.server.tasks import TaskRequests
 from mcp_tasks_proto.legacy.server.waiting import Waiter, Waiting
 from mcp_tasks_proto.settings import TaskSupport
 from tests.model.legacy_stories import STORIES, tell
-
-Wrapped = Callable[..., Any]
-
-
-@frozen(kw_only=True)
-class Fault:
-    """One rule that is broken: ``name`` of ``where`` is replaced by what ``plant`` makes of it."""
-
-    rule: str
-    what: str
-    where: Any
-    name: str
-    plant: Callable[[Wrapped], Wrapped]
-
-
-def _always(value: Any) -> Callable[[Wrapped], Wrapped]:
-    return lambda _: lambda *_, **__: value
+from tests.model.planting import Fault, Wrapped, always, must_be_found
 
 
 def _generous(result: Wrapped) -> Wrapped:
@@ -175,11 +158,9 @@ FAULTS: Final = [
         name="legacy_task",
         plant=lambda right: lambda view: {**right(view), "status": "working"},
     ),
-    Fault(rule="LEG.7", what="any cursor is good", where=Cursors, name="opened", plant=_always("task-0")),
-    Fault(rule="LEG.7", what="a list has one page", where=Cursors, name="sealed", plant=_always("made up")),
-    Fault(
-        rule="LEG.7", what="nobody looks at the time", where=waiting, name="expiry_ms", plant=_always(None)
-    ),
+    Fault(rule="LEG.7", what="any cursor is good", where=Cursors, name="opened", plant=always("task-0")),
+    Fault(rule="LEG.7", what="a list has one page", where=Cursors, name="sealed", plant=always("made up")),
+    Fault(rule="LEG.7", what="nobody looks at the time", where=waiting, name="expiry_ms", plant=always(None)),
     Fault(rule="LEG.8", what="nobody else is asked", where=Waiting, name="_release", plant=_forgetful),
     Fault(rule="LEG.8", what="everybody is asked", where=Waiting, name="_ask", plant=_noisy),
     Fault(
@@ -195,14 +176,14 @@ FAULTS: Final = [
         what="an ended session is asked",
         where=Waiting,
         name="_ask_no_more",
-        plant=_always(None),
+        plant=always(None),
     ),
     Fault(
         rule="LEG.8",
         what="any answer will do",
         where=waiting,
         name="check_response",
-        plant=_always(None),
+        plant=always(None),
     ),
     Fault(
         rule="LEG.9",
@@ -221,10 +202,4 @@ def test_the_server_as_it_is_tells_every_story(name: str) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.rule}: {fault.what}")
 def test_a_planted_fault_is_found(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fault.where, fault.name, fault.plant(getattr(fault.where, fault.name)))
-    for story in STORIES.values():
-        try:
-            tell(story)
-        except AssertionError:
-            return
-    pytest.fail(f"nothing tells that {fault.rule} is broken: {fault.what}")
+    must_be_found(fault, (partial(tell, story) for story in STORIES.values()), monkeypatch)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import pytest
-from attrs import frozen
 
 from mcp_tasks_proto.legacy.requester import asked, legacy_server, tasks
 from mcp_tasks_proto.legacy.requester.calls import PlainCalls
@@ -15,23 +14,7 @@ from mcp_tasks_proto.legacy.requester.receiver import Receiver
 from mcp_tasks_proto.legacy.requester.tasks import Followed, FollowedTasks
 from mcp_tasks_proto.legacy.requester.tools import TaskTools
 from tests.model.legacy_requester_stories import STORIES, tell
-
-Wrapped = Callable[..., Any]
-
-
-@frozen(kw_only=True)
-class Fault:
-    """One rule that is broken: ``name`` of ``where`` is replaced by what ``plant`` makes of it."""
-
-    rule: str
-    what: str
-    where: Any
-    name: str
-    plant: Callable[[Wrapped], Wrapped]
-
-
-def _always(value: Any) -> Callable[[Wrapped], Wrapped]:
-    return lambda _: lambda *_, **__: value
+from tests.model.planting import Fault, Wrapped, always, must_be_found
 
 
 def _eager(_: Wrapped) -> Wrapped:
@@ -93,7 +76,7 @@ FAULTS: Final = [
         what="handles are not looked for",
         where=legacy_server,
         name="create_result",
-        plant=_always(None),
+        plant=always(None),
     ),
     Fault(rule="LEG.4", what="results are not fetched", where=FollowedTasks, name="_fetch", plant=_trusting),
     Fault(rule="LEG.6", what="isError is not told", where=tasks, name="ended_view", plant=_literal),
@@ -111,15 +94,15 @@ FAULTS: Final = [
         what="what is asked again is new",
         where=Question,
         name="is_same_as",
-        plant=_always(False),
+        plant=always(False),
     ),
-    Fault(rule="INP.2", what="anything may be asked", where=asked, name="answerable", plant=_always(True)),
+    Fault(rule="INP.2", what="anything may be asked", where=asked, name="answerable", plant=always(True)),
     Fault(
         rule="REQ.4",
         what="a question that is over stays on show",
         where=PlainCalls,
         name="withdraw",
-        plant=_always(None),
+        plant=always(None),
     ),
     Fault(rule="LEG.10", what="nobody is told of the end", where=Receiver, name="_end", plant=_late),
     Fault(
@@ -127,14 +110,14 @@ FAULTS: Final = [
         what="a task here lives for ever",
         where=Receiver,
         name="expire",
-        plant=_always(None),
+        plant=always(None),
     ),
     Fault(
         rule="LEG.10",
         what="nobody answers, and nobody is told",
         where=Question,
         name="abandon",
-        plant=_always(None),
+        plant=always(None),
     ),
 ]
 
@@ -146,10 +129,4 @@ def test_the_requester_as_it_is_tells_every_story(name: str) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.rule}: {fault.what}")
 def test_a_planted_fault_is_found(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fault.where, fault.name, fault.plant(getattr(fault.where, fault.name)))
-    for story in STORIES.values():
-        try:
-            tell(story)
-        except AssertionError:
-            return
-    pytest.fail(f"nothing tells that {fault.rule} is broken: {fault.what}")
+    must_be_found(fault, (partial(tell, story) for story in STORIES.values()), monkeypatch)

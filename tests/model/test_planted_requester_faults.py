@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import pytest
-from attrs import evolve, frozen
+from attrs import evolve
 
 from mcp_tasks_proto.requester import Expired, Failed, ObservationLost, RequesterSettings, watching
 from mcp_tasks_proto.requester import Fault as Blame
@@ -17,24 +18,8 @@ from mcp_tasks_proto.requester.cancellations import Cancellations
 from mcp_tasks_proto.requester.questions import Questions
 from mcp_tasks_proto.requester.reference import KeyState, TaskReference
 from mcp_tasks_proto.requester.watching import Watcher
+from tests.model.planting import Fault, Wrapped, always, must_be_found
 from tests.model.requester_stories import STORIES, tell
-
-Wrapped = Callable[..., Any]
-
-
-@frozen(kw_only=True)
-class Fault:
-    """One rule that is broken: ``name`` of ``where`` is replaced by what ``plant`` makes of it."""
-
-    rule: str
-    what: str
-    where: Any
-    name: str
-    plant: Callable[[Wrapped], Wrapped]
-
-
-def _always(value: Any) -> Callable[[Wrapped], Wrapped]:
-    return lambda _: lambda *_, **__: value
 
 
 def _first(change: Callable[..., None]) -> Callable[[Wrapped], Wrapped]:
@@ -157,9 +142,9 @@ FAULTS: Final = [
         plant=_with(lambda result: {**result, "resultType": "complete"}),
     ),
     Fault(
-        rule="REQ.1", what="a task has two watchers", where=Watcher, name="__contains__", plant=_always(False)
+        rule="REQ.1", what="a task has two watchers", where=Watcher, name="__contains__", plant=always(False)
     ),
-    Fault(rule="REQ.2", what="hints are not looked at", where=Watcher, name="_interval", plant=_always(100)),
+    Fault(rule="REQ.2", what="hints are not looked at", where=Watcher, name="_interval", plant=always(100)),
     Fault(rule="REQ.2", what="a hint may make a hot loop", where=Watcher, name="_interval", plant=_hopeful),
     Fault(
         rule="REQ.2",
@@ -168,7 +153,7 @@ FAULTS: Final = [
         name="poll_failed",
         plant=lambda right: lambda self, watch, reason, pause_ms=0: right(self, watch, reason),
     ),
-    Fault(rule="REQ.2", what="no pause after failures", where=watching, name="backoff", plant=_always(0)),
+    Fault(rule="REQ.2", what="no pause after failures", where=watching, name="backoff", plant=always(0)),
     Fault(
         rule="REQ.2",
         what="a stream is gone, and nobody asks",
@@ -182,7 +167,7 @@ FAULTS: Final = [
         what="an error of the server's is the end",
         where=engine_module,
         name="fault_of",
-        plant=_always(Blame.CALLER),
+        plant=always(Blame.CALLER),
     ),
     Fault(
         rule="REQ.3",
@@ -201,29 +186,27 @@ FAULTS: Final = [
     Fault(rule="REQ.4", what="sent before it is saved", where=Questions, name="answer", plant=_hurried),
     Fault(rule="REQ.4", what="an answer is sent twice", where=Questions, name="acknowledged", plant=_unsure),
     Fault(
-        rule="REQ.4", what="prompts outlive the task", where=Questions, name="withdraw", plant=_always(None)
+        rule="REQ.4", what="prompts outlive the task", where=Questions, name="withdraw", plant=always(None)
     ),
     Fault(
         rule="REQ.4",
         what="prompts outlive their question",
         where=Questions,
         name="_drop_moot",
-        plant=_always(False),
+        plant=always(False),
     ),
     Fault(
         rule="REQ.4", what="the ledger is not saved", where=TaskReference, name="to_json", plant=_forgetful
     ),
     Fault(rule="REQ.5", what="any task's view counts", where=Watcher, name="poll_answered", plant=_gullible),
-    Fault(rule="REQ.5", what="old news count", where=watching, name="_stale", plant=_always(False)),
-    Fault(rule="REQ.5", what="no backstop", where=Watcher, name="expiry_due", plant=_always(None)),
+    Fault(rule="REQ.5", what="old news count", where=watching, name="_stale", plant=always(False)),
+    Fault(rule="REQ.5", what="no backstop", where=Watcher, name="expiry_due", plant=always(None)),
     Fault(
         rule="REQ.5", what="expired before the last poll", where=Watcher, name="expiry_due", plant=_impatient
     ),
     Fault(rule="REQ.6", what="unknown is an error", where=Watcher, name="poll_refused", plant=_amazed),
-    Fault(
-        rule="REQ.7", what="the server is not told", where=Cancellations, name="begin", plant=_always(None)
-    ),
-    Fault(rule="REQ.7", what="nor again", where=Cancellations, name="failed", plant=_always(None)),
+    Fault(rule="REQ.7", what="the server is not told", where=Cancellations, name="begin", plant=always(None)),
+    Fault(rule="REQ.7", what="nor again", where=Cancellations, name="failed", plant=always(None)),
     Fault(rule="REQ.7", what="to abandon is to cancel", where=Calls, name="lose", plant=_harsh),
     Fault(rule="REQ.7", what="asked after a cancellation", where=Questions, name="compare", plant=_tactless),
     Fault(rule="UPD.4", what="refused for ever", where=Questions, name="refused", plant=_stubborn),
@@ -232,7 +215,7 @@ FAULTS: Final = [
         what="any answer is sent",
         where=engine_module,
         name="check_response",
-        plant=_always(None),
+        plant=always(None),
     ),
     Fault(
         rule="NEG.4",
@@ -256,10 +239,4 @@ def test_the_engine_as_it_is_tells_every_story(name: str) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.rule}: {fault.what}")
 def test_a_planted_fault_is_found(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fault.where, fault.name, fault.plant(getattr(fault.where, fault.name)))
-    for story in STORIES.values():
-        try:
-            tell(story)
-        except AssertionError:
-            return
-    pytest.fail(f"nothing tells that {fault.rule} is broken: {fault.what}")
+    must_be_found(fault, (partial(tell, story) for story in STORIES.values()), monkeypatch)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import Any, Final
 
 import pytest
-from attrs import evolve, frozen
+from attrs import evolve
 
 from mcp_tasks_proto import Saved
 from mcp_tasks_proto.errors import ErrorObject
@@ -30,24 +31,8 @@ from mcp_tasks_proto.proxy.promoting import Promotions
 from mcp_tasks_proto.proxy.rewriting import Rewriter
 from mcp_tasks_proto.proxy.tasks import TaskRequests
 from mcp_tasks_proto.proxy.upstreams import UpstreamRequests
+from tests.model.planting import Fault, Wrapped, always, must_be_found
 from tests.model.proxy_tales import TALES, tell
-
-Wrapped = Callable[..., Any]
-
-
-@frozen(kw_only=True)
-class Fault:
-    """One rule that is broken: ``name`` of ``where`` is replaced by what ``plant`` makes of it."""
-
-    rule: str
-    what: str
-    where: Any
-    name: str
-    plant: Callable[[Wrapped], Wrapped]
-
-
-def _always(value: Any) -> Callable[[Wrapped], Wrapped]:
-    return lambda _: lambda *_, **__: value
 
 
 def _whoever_asks(check: Wrapped) -> Wrapped:
@@ -160,14 +145,14 @@ FAULTS: Final = [
         what="tasks are declared for everybody",
         where=calls_module,
         name="decide",
-        plant=_always(Decision(Row.RELAY, DecisionReason.EVERYBODY_AGREES)),
+        plant=always(Decision(Row.RELAY, DecisionReason.EVERYBODY_AGREES)),
     ),
     Fault(
         rule="PRX.2",
         what="a contradiction is not heard",
         where=Discoveries,
         name="drop",
-        plant=_always(None),
+        plant=always(None),
     ),
     Fault(
         rule="PRX.4",
@@ -197,7 +182,7 @@ FAULTS: Final = [
         name="save_binding",
         plant=_eager,
     ),
-    Fault(rule="PRX.6", what="orphans go on", where=Orphans, name="cancel", plant=_always(None)),
+    Fault(rule="PRX.6", what="orphans go on", where=Orphans, name="cancel", plant=always(None)),
     Fault(
         rule="PRX.8",
         what="the upstream's id stays in texts",
@@ -210,14 +195,14 @@ FAULTS: Final = [
         what="upstreams ask for anything",
         where=views_module,
         name="is_shown",
-        plant=_always(True),
+        plant=always(True),
     ),
     Fault(
         rule="PRX.10",
         what="anybody answers anything",
         where=fetching_module,
         name="check_answers",
-        plant=_always(None),
+        plant=always(None),
     ),
     Fault(
         rule="PRX.11",
@@ -253,7 +238,7 @@ FAULTS: Final = [
         what="a kept end is not served",
         where=desk_module,
         name="is_readable",
-        plant=_always(False),
+        plant=always(False),
     ),
     Fault(
         rule="PRX.13",
@@ -267,17 +252,17 @@ FAULTS: Final = [
         what="older news after newer",
         where=listening_module,
         name="is_older",
-        plant=_always(False),
+        plant=always(False),
     ),
     Fault(
         rule="SUB.2",
         what="a task that was told once is not told again",
         where=Listeners,
         name="_polled",
-        plant=_always(None),
+        plant=always(None),
     ),
     Fault(
-        rule="PRX.16", what="lost work goes on for ever", where=Promotions, name="lost", plant=_always(None)
+        rule="PRX.16", what="lost work goes on for ever", where=Promotions, name="lost", plant=always(None)
     ),
     Fault(
         rule="PRX.16",
@@ -293,10 +278,4 @@ FAULTS: Final = [
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.rule}: {fault.what}")
 def test_a_planted_fault_is_found(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fault.where, fault.name, fault.plant(getattr(fault.where, fault.name)))
-    for tale, facts in TALES.values():
-        try:
-            tell(tale, **facts)
-        except AssertionError:
-            return
-    pytest.fail(f"nothing tells that {fault.rule} is broken: {fault.what}")
+    must_be_found(fault, (partial(tell, tale, **facts) for tale, facts in TALES.values()), monkeypatch)

@@ -21,7 +21,8 @@ from mcp_tasks_proto.legacy.requester import DualEraRequester
 from mcp_tasks_proto.legacy.server import DualEraServer
 from mcp_tasks_proto.proxy import ProxyEngine, ProxyLimits
 from mcp_tasks_proto.requester import RequesterEngine, RequesterLimits
-from tests.model.test_planted_faults import FAULTS, Fault
+from tests.model.planting import Fault
+from tests.model.test_planted_faults import FAULTS
 from tests.unit.vector_subjects.all import FUNCTIONS, ROLES
 
 SAFE: Final = 2**53
