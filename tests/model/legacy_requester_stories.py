@@ -118,15 +118,21 @@ def moot(world: World) -> None:
 
 
 def asked_in_a_call(world: World) -> None:
-    """LEG.8: rounds, one question of them as a task (LEG.10)."""
+    """LEG.8: one after the other, and three beside each other, two as tasks (LEG.10)."""
     world.call("greet")
     request = next(iter(world.outer))
     world.ask(1, "elicitation/create", form("one"), on=request)
     world.ask(2, "elicitation/create", {**form("two"), "task": {}}, on=request)
-    world.answer(*next(iter(world.shown)))
-    world.ask(3, "tasks/result", {"taskId": next(iter(world.model.received))})
+    world.ask(3, "elicitation/create", {**form("three"), "task": {}}, on=request)
+    world.ask(4, "elicitation/create", form("four"), on=request)
+    two, three = world.model.received
+    for number, made in enumerate((two, three), 5):
+        world.ask(number, "tasks/result", {"taskId": made})
+    for _ in ("one", "two"):
+        world.answer(*next(iter(world.shown)))
     world.finish(request, "done")
-    world.ask(4, "tasks/get", {"taskId": next(iter(world.model.received))})
+    world.ask(7, "tasks/get", {"taskId": two})
+    world.ask(8, "tasks/get", {"taskId": three})
 
 
 def not_asked(world: World) -> None:
@@ -158,6 +164,16 @@ def received(world: World) -> None:
     world.ask(24, "tasks/get", {"taskId": three})
 
 
+def asked_by_what_is_gone(world: World) -> None:
+    """LEG.10: a task of this side waits for an answer, and the one of the server's that asked is gone."""
+    task_id = working(world)
+    world.ask(1, "elicitation/create", {**form("one"), "task": {}}, task_id=task_id)
+    world.ask(2, "tasks/result", {"taskId": next(iter(world.model.received))})
+    world.wait(1_000)
+    world.refuse(world.host.number_of("tasks/get"), GONE)
+    world.ask(3, "tasks/get", {"taskId": next(iter(world.model.received))})
+
+
 def restarted(world: World) -> None:
     """REQ.6: with a question that is answered, and one that is not."""
     task_id = parked(world)
@@ -182,6 +198,7 @@ STORIES: Final[Mapping[str, Story]] = {
         asked_in_a_call,
         not_asked,
         received,
+        asked_by_what_is_gone,
         restarted,
     )
 }

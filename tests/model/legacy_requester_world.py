@@ -31,7 +31,6 @@ from mcp_tasks_proto.testing.model import (
     ModelOutcome,
     PeerAnswer,
     PutQuestion,
-    ResultAnswer,
     difference,
     legacy_outcome,
 )
@@ -122,8 +121,6 @@ class World:
     shown: dict[tuple[Hashable, str], PutQuestion] = field(init=False, factory=dict)
     owed: dict[tuple[type, Any], PeerAnswer] = field(init=False, factory=dict)
     """Responses that must be sent, by the type of the id and the id."""
-    given: list[PutQuestion] = field(init=False, factory=list)
-    """Questions of calls that are answered, whose round is not."""
     _answered_ids: set[tuple[type, Any]] = field(init=False, factory=set)
     _numbers: count[int] = field(init=False, factory=lambda: count(1))
     _seen: int = field(init=False, default=0)
@@ -170,13 +167,8 @@ class World:
         """Answer a prompt."""
         put = self.shown.pop((call, key))
         told = [] if put.moot else self.model.answered(put, answer_to(put.request))
-        put.answer = answer_to(put.request)
-        if put.task_id is None and put.received is None:
-            self.given.append(put)
-        else:
-            self._owe(told)
-        response = put.answer
-        assert response is not None
+        put.answer = response = answer_to(put.request)
+        self._owe(told)
         self._do(lambda: self.host.answer(call, key, response))
 
     def cancel(self, call: Hashable, *, wait: bool) -> None:
@@ -206,7 +198,6 @@ class World:
         self.plain.clear()
         self.outer.clear()
         self.shown.clear()
-        self.given.clear()
         self.owed.clear()
         self.ends.clear()
         self.tasks.clear()
@@ -343,11 +334,6 @@ class World:
                 self.tasks[task_id].confirmed.append(put)
         self._do(lambda: self.host.ask_client(method, whole, message_id=message_id, on=on, new_id=new_id))
 
-    @property
-    def asks_plainly(self) -> bool:
-        """Whether a question of a plain call waits, to be answered or for the answer to go out."""
-        return bool(self.given) or any(put.task_id is None and put.waits for put in self.model.questions)
-
     def _parked(self, task_id: str | None) -> bool:
         followed = self.host.engine._legacy._tasks._tasks.get(task_id)
         return followed is not None and bool(followed.parked)
@@ -388,7 +374,6 @@ class World:
         for put in self.model.questions:
             if self._caller_of(put) == call:
                 self._owe(self.model.over(put))
-        self.given = [put for put in self.given if self._caller_of(put) != call]
 
     def _caller_of(self, put: PutQuestion) -> Hashable:
         if put.task_id is not None:
@@ -405,21 +390,24 @@ class World:
         self._look()
 
     def _look(self) -> None:
-        """See to everything that the engine said."""
-        while self._seen < len(self.host.effects):
-            effect: Any = self.host.effects[self._seen]
-            self._seen += 1
+        """See to everything that the engine said: to responses last, since a call's end owes some."""
+        effects: list[Any] = self.host.effects[self._seen :]
+        self._seen += len(effects)
+        responses = []
+        for effect in effects:
             match effect:
                 case SendLegacy(message=dict() as message) if "method" in message:
                     self._sent(message)
                 case SendLegacy(message=dict() as message):
-                    self._responded(message)
+                    responses.append(message)
                 case Prompt():
                     self._shown(effect)
                 case WithdrawPrompt(call=call, key=key):
                     del self.shown[call, key]
                 case Settle(call=call, outcome=outcome):
                     self._settled(call, outcome)
+        for message in responses:
+            self._responded(message)
         self._check_rest()
 
     def _sent(self, message: Mapping[str, Any]) -> None:
@@ -452,12 +440,7 @@ class World:
         place = type(message["id"]), message["id"]
         assert place not in self._answered_ids, "each request of the server's is answered once"
         self._answered_ids.add(place)
-        if place not in self.owed:
-            put = next((one for one in self.given if one.ids[-1] == message["id"]), None)
-            assert put is not None, f"LEG.8: nobody has answered {message}"
-            assert put.answer is not None
-            self.given.remove(put)
-            self.owed[place] = ResultAnswer(put.answer)
+        assert place in self.owed, f"LEG.8: nobody has answered {message}"
         problem = difference(self.owed.pop(place), message)
         assert problem is None, problem
 
@@ -505,9 +488,6 @@ class World:
         for put in self.shown.values():
             next_view = put.task_id is not None  # takes what is moot off the screen
             assert put.waits or next_view, "REQ.4: what is on show is waited for"
-        for put in self.given:
-            rest = [one for one in self.shown.values() if self._caller_of(one) == self._caller_of(put)]
-            assert rest, "LEG.8: once a round is answered, all of it is sent"
         for task_id, task in self.tasks.items():
             for put in task.confirmed:
                 on_show = put in self.shown.values()

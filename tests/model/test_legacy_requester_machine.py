@@ -140,7 +140,7 @@ class LegacyRequesterMachine(RuleBasedStateMachine):
         method, params = "elicitation/create", form(name)
         if kind == "sampling":
             method, params = "sampling/createMessage", sampling(name)
-        elif kind == "as task" and (self.follows(number, of_task) or not self.world.asks_plainly):
+        elif kind == "as task":
             params |= {"task": {"ttl": 20_011} if text else {}}
         elif kind == "roots":
             method, params = "roots/list", {}
@@ -149,14 +149,6 @@ class LegacyRequesterMachine(RuleBasedStateMachine):
         streams = [0, *self.world.outer]
         task_id = self.task(number) if of_task else None
         self.world.ask(self.named(text), method, params, task_id=task_id, on=streams[on % len(streams)])
-
-    def follows(self, number: int, of_task: bool) -> bool:
-        """Whether a question is of a task that is followed.
-
-        Those of a plain call are put in rounds, whose answers go out together; the model of a task of this
-        side has each go out at once, so that no second question may be in its round.
-        """
-        return of_task and self.task(number) in self.world.tasks
 
     def named(self, text: bool) -> Any:
         """Return the id of a new request of the server's."""

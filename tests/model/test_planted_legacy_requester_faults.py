@@ -91,6 +91,13 @@ FAULTS: Final = [
     Fault(rule="LEG.8", what="answers are sent twice", where=asked.Reception, name="_answer", plant=_twice),
     Fault(
         rule="LEG.8",
+        what="answers wait for each other",
+        where=PlainCalls,
+        name="answered",
+        plant=always(None),
+    ),
+    Fault(
+        rule="LEG.8",
         what="what is asked again is new",
         where=Question,
         name="is_same_as",

@@ -76,6 +76,25 @@ def test_leg4_its_result_is_what_the_question_would_have_been_answered_with() ->
     assert isinstance(outcome(host, call), Completed)
 
 
+def test_leg10_it_has_ended_when_it_is_answered_whatever_else_is_asked_beside_it() -> None:
+    """And stays so when the call is answered, or time passes, before the rest is."""
+    host = legacy_host()
+    call = host.call()
+    host.answer_http("GET", 405)
+    host.ask_client("elicitation/create", elicitation("First?"), message_id=1, on="tools/call")
+    host.ask_client("elicitation/create", elicitation(task={}), message_id=2, on="tools/call", new_id=MINE)
+    host.ask_client("elicitation/create", elicitation("Third?"), message_id=3, on="tools/call")
+    host.answer(call, "elicitation", ACCEPTED)
+    assert answer_to(host, "tasks/result") is None
+    host.answer(call, "elicitation.2", ACCEPTED)
+    result = host.responses()[-1]["result"]
+    assert result == {**ACCEPTED, "_meta": {RELATED: {"taskId": MINE}}}
+    host.reply("tools/call", DONE)
+    assert isinstance(outcome(host, call), Completed)
+    assert answer_to(host, "tasks/get")["status"] == "completed"
+    assert answer_to(host, "tasks/result") == result
+
+
 def test_leg10_sampling_too() -> None:
     sampled = {"role": "assistant", "content": {"type": "text", "text": "Yes."}, "model": "m"}
     host, call = asked("sampling/createMessage", sampling()["params"], capabilities=BOTH)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 
+from mcp_tasks_proto.errors import LocalProtocolError
 from mcp_tasks_proto.legacy.messages import ServerAsked
 from mcp_tasks_proto.requester import (
     Cancelled,
@@ -132,6 +133,16 @@ def test_questions_one_after_the_other_have_keys_of_their_own() -> None:
     assert [response["id"] for response in host.responses()] == [1, 2]
 
 
+def in_a_round() -> tuple[LegacyHost, int]:
+    """Return a host that has answered one question of a call, and shows the two that came meanwhile."""
+    host, call = calling()
+    for number in (1, 2, 3):
+        host.ask_client("elicitation/create", elicitation(f"{number}?"), message_id=number, on="tools/call")
+    host.answer(call, "elicitation", ACCEPTED)
+    assert [prompt.key for prompt in host.of(Prompt)] == ["elicitation", "elicitation.2", "elicitation.3"]
+    return host, call
+
+
 def test_a_second_question_at_the_same_time_waits_for_the_first_answer() -> None:
     host, call = calling()
     host.ask_client("elicitation/create", elicitation("One?"), message_id=1, on="tools/call")
@@ -143,6 +154,41 @@ def test_a_second_question_at_the_same_time_waits_for_the_first_answer() -> None
     assert [response["result"] for response in host.responses()] == [ACCEPTED, DECLINED]
     host.reply("tools/call", DONE)
     assert isinstance(outcome(host, call), Completed)
+
+
+def test_leg8_an_answer_does_not_wait_for_the_others_of_its_round() -> None:
+    host, call = in_a_round()
+    host.answer(call, "elicitation.3", ACCEPTED)
+    assert [response["id"] for response in host.responses()] == [1, 3]
+    host.answer(call, "elicitation.3", DECLINED)
+    host.say("notifications/cancelled", {"requestId": 3})
+    host.answer(call, "elicitation.2", DECLINED)
+    assert [response["id"] for response in host.responses()] == [1, 3, 2]
+    assert [response["result"] for response in host.responses()] == [ACCEPTED, ACCEPTED, DECLINED]
+    host.take_all()
+    host.reply("tools/call", DONE)
+    assert isinstance(outcome(host, call), Completed)
+    at_rest(host)
+
+
+def test_what_is_no_answer_is_not_sent() -> None:
+    host, call = in_a_round()
+    with pytest.raises(LocalProtocolError, match="AnswerGiven"):
+        host.answer(call, "elicitation.3", {"action": "perhaps"})
+    host.answer(call, "elicitation.4", ACCEPTED)
+    assert [response["id"] for response in host.responses()] == [1]
+
+
+def test_one_answer_of_a_round_that_does_not_get_there_is_the_end_of_the_call() -> None:
+    host, call = in_a_round()
+    host.take_all()
+    host.answer(call, "elicitation.3", ACCEPTED)
+    host.answer_http("response", 500)
+    assert host.of(WithdrawPrompt) == [WithdrawPrompt(call, "elicitation.2")]
+    assert isinstance(outcome(host, call), ObservationLost)
+    host.take_all()
+    assert [response["id"] for response in host.responses()] == [1, 3]
+    at_rest(host)
 
 
 def test_a_question_may_come_on_any_stream() -> None:

@@ -168,11 +168,24 @@ class PlainCalls:
         for key, question in asked.items():
             if key not in answers:
                 call.waiting.append(question)  # it is asked again, unless it is over
-            elif not question.over:
-                question.response = answers[key]
-                question.reply(answers[key], partial(self._delivered, call))
+            elif question.outstanding:
+                self._reply(call, question, answers[key])
         self._open_round(call)
         return True
+
+    def answered(self, call: Hashable, key: str, response: Mapping[str, Any]) -> None:
+        """Somebody has answered one question of a round, whose others may be open for long.
+
+        To the server they are single requests: this one is answered now (LEG.8, LEG.10).
+        """
+        for one in self._calls.values():
+            question = one.round.get(key) if one.key == call else None
+            if question is not None and question.outstanding:
+                self._reply(one, question, response)
+
+    def _reply(self, call: PlainCall, question: Question, response: Mapping[str, Any]) -> None:
+        question.response = response
+        question.reply(response, partial(self._delivered, call))
 
     def _delivered(self, call: PlainCall, got_there: bool) -> None:
         """An answer that does not get there leaves the server waiting for ever."""

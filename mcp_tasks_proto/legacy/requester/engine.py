@@ -42,6 +42,7 @@ from mcp_tasks_proto.requester.effects import (
 )
 from mcp_tasks_proto.requester.engine import RequesterEngine
 from mcp_tasks_proto.requester.inputs import (
+    AnswerGiven,
     NotificationReceived,
     RequesterInput,
     RequestFailed,
@@ -174,6 +175,11 @@ class DualEraRequester:
         if self.era == "legacy":
             self._legacy.asked(asked)
 
+    def _answer_given(self, given: AnswerGiven) -> None:
+        """The engine takes it first, for it tells what is no answer."""
+        self._run(given)
+        self._legacy.answer_given(given)
+
     def _opened(self, _: StreamOpened) -> None:
         if self.era == "legacy":
             self._legacy.opened()
@@ -253,6 +259,7 @@ _HANDLERS: Final[Mapping[type, Callable[[DualEraRequester, Any], None]]] = {
     ResponseReceived: DualEraRequester._network,
     RequestFailed: DualEraRequester._network,
     NotificationReceived: DualEraRequester._heard,
+    AnswerGiven: DualEraRequester._answer_given,
     ServerAsked: DualEraRequester._asked,
     StreamOpened: DualEraRequester._opened,
     ConnectionLost: DualEraRequester._connection_lost,

@@ -21,7 +21,12 @@ from mcp_tasks_proto.legacy.requester.tools import TaskTools
 from mcp_tasks_proto.legacy.vocabulary import CANCELLED, TOOLS_CHANGED
 from mcp_tasks_proto.negotiation import declares_tasks
 from mcp_tasks_proto.requester.effects import SendRequest
-from mcp_tasks_proto.requester.inputs import NotificationReceived, RequestFailed, ResponseReceived
+from mcp_tasks_proto.requester.inputs import (
+    AnswerGiven,
+    NotificationReceived,
+    RequestFailed,
+    ResponseReceived,
+)
 from mcp_tasks_proto.requester.outcomes import ObservationLost, Outcome
 from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, INPUT_METHODS
 from mcp_tasks_proto.wire.jsonrpc import Notification, parse_message
@@ -146,6 +151,10 @@ class LegacyServer:
             self._calls.begin(inner, method, {**own, "task": {}}, self._became_task, declared)
         else:
             self._calls.begin(inner, method, own, self._answered, declared)
+
+    def answer_given(self, given: AnswerGiven) -> None:
+        """Somebody has answered what was asked on the way to the answer of a call, or elsewhere."""
+        self._calls.answered(given.call, given.key, given.response)
 
     # -- answers of the server's -----------------------------------------------------------------------------
 
