@@ -35,6 +35,7 @@ TARGETS: Final[Mapping[str, str]] = {
     "server_machine": "the same, by the state machine of the model tests",
     "requester_machine": "a requester, beside its reference model",
     "legacy_server_machine": "a server toward clients of 2025-11-25, beside its reference model",
+    "legacy_requester_machine": "a requester toward servers of 2025-11-25, beside its reference model",
     "proxy_machine": "a proxy, its store and its upstreams, beside its reference model",
     "whole_machine": "clients, a proxy, servers and stores together, and all that may go wrong between them",
     "codec": "what we accept, and what the official SDK's types accept",
@@ -45,6 +46,7 @@ MACHINES: Final[Mapping[str, tuple[str, str]]] = {
     "server_machine": ("tests.model.test_server_machine", "ServerMachine"),
     "requester_machine": ("tests.model.test_requester_machine", "RequesterMachine"),
     "legacy_server_machine": ("tests.model.test_legacy_server_machine", "LegacyServerMachine"),
+    "legacy_requester_machine": ("tests.model.test_legacy_requester_machine", "LegacyRequesterMachine"),
     "proxy_machine": ("tests.model.test_proxy_machine", "ProxyMachine"),
     "whole_machine": ("tests.model.test_whole_machine", "WholeMachine"),
 }

@@ -29,6 +29,7 @@ from mcp_tasks_proto.wire.sse import EventDecoder
 from mcp_tasks_proto.wire.stdio import LineDecoder
 from tests.model import (
     test_planted_legacy_faults,
+    test_planted_legacy_requester_faults,
     test_planted_requester_faults,
     test_proxy_planted_faults,
 )
@@ -304,6 +305,10 @@ PLANTED_IN_ROLES: Final[dict[str, tuple[list[Any], set[str]]]] = {
     "legacy_server_machine": (
         test_planted_legacy_faults.FAULTS,
         {"a result is not waited for", "questions stay", "every tool is called plainly"},
+    ),
+    "legacy_requester_machine": (
+        test_planted_legacy_requester_faults.FAULTS,
+        {"answers are sent twice", "answers wait for each other", "a task here lives for ever"},
     ),
     "proxy_machine": (
         test_proxy_planted_faults.FAULTS,
