@@ -135,6 +135,16 @@ def asked_in_a_call(world: World) -> None:
     world.ask(8, "tasks/get", {"taskId": three})
 
 
+def not_answered(world: World) -> None:
+    """REQ.6: a call without an answer is lost; the time that somebody needs to answer is not the server's."""
+    world.call("greet")
+    world.wait(30_000)
+    world.ask(1, "elicitation/create", form("one"), on=next(iter(world.outer)))
+    world.wait(60_000)
+    world.answer(*next(iter(world.shown)))
+    world.wait(60_000)
+
+
 def not_asked(world: World) -> None:
     """INP.2: what was not declared, what is none, and what is for nobody."""
     world.ask(1, "ping", {})
@@ -196,6 +206,7 @@ STORIES: Final[Mapping[str, Story]] = {
         asked_again,
         moot,
         asked_in_a_call,
+        not_answered,
         not_asked,
         received,
         asked_by_what_is_gone,

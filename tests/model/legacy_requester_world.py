@@ -47,7 +47,9 @@ from tests.unit.legacy_requester_world import (
 __all__ = ["World", "form", "sampling"]
 
 ANSWERABLE: Final[Mapping[str, Any]] = {"elicitation": {}, "sampling": {}}
-LIMITS: Final = RequesterLimits(received_ttl_ms=50_021, last_backoff_ms=4_000, request_timeout_ms=5_003)
+LIMITS: Final = RequesterLimits(
+    received_ttl_ms=50_021, last_backoff_ms=4_000, request_timeout_ms=5_003, call_timeout_ms=45_007
+)
 HINT_MS: Final = 1_000
 TTL_MS: Final = 60_000
 DONE: Final[dict[str, Any]] = {"content": [{"type": "text", "text": "done"}]}
@@ -114,6 +116,10 @@ class World:
     tasks: dict[str, Followed] = field(init=False, factory=dict)
     plain: set[Hashable] = field(init=False, factory=set)
     """Calls that are under way and have not become tasks."""
+    silent_since: dict[Hashable, int] = field(init=False, factory=dict)
+    """Since when only the server is waited for, by call."""
+    _with_people: set[Hashable] = field(init=False, factory=set)
+    """Calls that had a question on show when last seen."""
     outer: dict[int, Hashable] = field(init=False, factory=dict)
     """Calls by the request that the server has."""
     ends: dict[Hashable, ModelOutcome] = field(init=False, factory=dict)
@@ -155,6 +161,7 @@ class World:
         before = set(self.host.waiting("tools/call"))
         call = self.host.call(tool)
         self.plain.add(call)
+        self.silent_since[call] = self.host.now
         self.greet()
         (request,) = set(self.host.waiting("tools/call")) - before
         self.outer[request] = call
@@ -201,6 +208,8 @@ class World:
         self.owed.clear()
         self.ends.clear()
         self.tasks.clear()
+        self.silent_since.clear()
+        self._with_people.clear()
         self._answered_ids.clear()
         self._asked_by.clear()
         self._looks.clear()
@@ -356,6 +365,7 @@ class World:
             self.host.now = max(self.host.now, self.host.deadline)
             self._do(lambda: self.host.give(TimePassed()))
         self.host.now = until
+        self._check_rest()
 
     def set_back(self, milliseconds: int) -> None:
         """Tell the time by a clock that was set back, for a moment."""
@@ -408,7 +418,20 @@ class World:
                     self._settled(call, outcome)
         for message in responses:
             self._responded(message)
+        self._note_silence()
         self._check_rest()
+
+    def _note_silence(self) -> None:
+        """A person's time is not the server's silence."""
+        with_people = {call for call, _ in self.shown}
+        for call in self.plain & (with_people | self._with_people):
+            self.silent_since[call] = max(self.host.now, self.silent_since[call])
+        self._with_people = with_people
+
+    def _is_overdue(self, call: Hashable) -> bool:
+        """Whether the server has had all its time to answer a call that has not become a task."""
+        silent_ms = self.host.now - self.silent_since[call]
+        return call not in self._with_people and silent_ms >= LIMITS.call_timeout_ms
 
     def _sent(self, message: Mapping[str, Any]) -> None:
         params = message.get("params", {})
@@ -454,6 +477,8 @@ class World:
 
     def _settled(self, call: Hashable, outcome: Outcome) -> None:
         told = _outcome(outcome)
+        if call in self.plain and call not in self.ends and self._is_overdue(call):
+            self.ends[call] = ModelOutcome(kind="observation_lost")
         self.plain.discard(call)
         self.outer = {request: one for request, one in self.outer.items() if one != call}
         task_id = next((name for name, task in self.tasks.items() if task.call == call), None)
@@ -482,6 +507,7 @@ class World:
     def _check_rest(self) -> None:
         """What must be so after each step."""
         assert not self.owed, f"each request of the server's is answered: {self.owed}"
+        assert not any(map(self._is_overdue, self.plain)), "REQ.6: who does not answer is not waited for"
         for call, outcome in self.ends.items():
             assert call in self.host.outcomes, f"REQ.6: {outcome} is told"
         assert set(self.host.on_show) == set(self.shown)

@@ -13,6 +13,7 @@ from mcp_tasks_proto.legacy.requester.questions import Question
 from mcp_tasks_proto.legacy.requester.receiver import Receiver
 from mcp_tasks_proto.legacy.requester.tasks import Followed, FollowedTasks
 from mcp_tasks_proto.legacy.requester.tools import TaskTools
+from mcp_tasks_proto.requester.requests import Requests
 from tests.model.legacy_requester_stories import STORIES, tell
 from tests.model.planting import Fault, Wrapped, always, must_be_found
 
@@ -102,6 +103,13 @@ FAULTS: Final = [
         where=Question,
         name="is_same_as",
         plant=always(False),
+    ),
+    Fault(
+        rule="REQ.6",
+        what="a silent server is waited for",
+        where=Requests,
+        name="_set_timeout",
+        plant=always(None),
     ),
     Fault(rule="INP.2", what="anything may be asked", where=asked, name="answerable", plant=always(True)),
     Fault(
