@@ -106,6 +106,18 @@ def asked_again(world: World) -> None:
     world.ask(2, "elicitation/create", form("one"), task_id=task_id)
 
 
+def asked_anew(world: World) -> None:
+    """LEG.8: the same again once its task has worked on, which is another question; also of a broken stream."""
+    task_id = parked(world)
+    for number in (2, 3):
+        world.answer(*next(iter(world.shown)))
+        told(world, "input_required")
+        world.lose(world.host.number_of("tasks/result"))
+        told(world, "working")
+        world.ask(number, "elicitation/create", form("one"), task_id=task_id)
+        told(world, "input_required")
+
+
 def moot(world: World) -> None:
     """LEG.8: a task works again, and a question is taken back."""
     task_id = parked(world)
@@ -204,6 +216,7 @@ STORIES: Final[Mapping[str, Story]] = {
         gone,
         answered,
         asked_again,
+        asked_anew,
         moot,
         asked_in_a_call,
         not_answered,

@@ -270,11 +270,14 @@ class World:
         self._do(lambda: self.host.reply(request, legacy_task(status, task_id=task_id)))
 
     def _settle_questions(self, task_id: str, task: Followed, status: str) -> None:
-        """A task that works again is done with what it had asked when it was last seen to wait."""
+        """A task that works again is done with what it had asked when it was last seen to wait.
+
+        If the same is asked after that, it is another question: who said yes has not said yes to that one.
+        """
         own = [put for put in self.model.questions if put.task_id == task_id]
         if status == "working":
             for put in task.confirmed:
-                put.moot |= put.answer is None
+                put.moot = True
         task.confirmed = own
 
     def result(self, request: int, payload: str) -> None:
