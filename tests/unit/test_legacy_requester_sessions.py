@@ -197,6 +197,52 @@ def test_it_is_asked_again_once() -> None:
     assert outcome(host, call).http_status == 404
 
 
+def refuse_session(host: LegacyHost, request: str, code: int = -32600) -> None:
+    """Have a server say with an error of its own that there is no such session."""
+    host.refuse(request, code, "there is no such session", http=HttpReply(status=404))
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/result"])
+@pytest.mark.parametrize("code", [-32600, -32001])
+def test_req3_what_is_said_of_a_session_is_not_said_of_a_task(method: str, code: int) -> None:
+    """Not of one that has ended either, whose result would have been that error."""
+    host = server_of_tasks()
+    call = host.call()
+    host.reply("tools/call", nested())
+    host.advance(1_000)
+    if method == "tasks/result":
+        host.reply("tasks/get", legacy_task("completed", at=1))
+    refuse_session(host, method, code)
+    host.greet(session="s-2")
+    refuse_session(host, method, code)
+    assert call not in host.outcomes
+    host.advance(1_000)
+    host.greet(session="s-3")
+    host.reply("tasks/get", legacy_task("completed", at=1))
+    host.reply("tasks/result", DONE)
+    assert isinstance(outcome(host, call), Completed)
+
+
+@pytest.mark.parametrize("code", [-32601, -32602])
+def test_some_servers_answer_requests_with_404(code: int) -> None:
+    host = legacy_host()
+    call = host.ask("resources/list")
+    refuse_session(host, "resources/list", code)
+    host.greet(session="s-2")
+    refuse_session(host, "resources/list", code)
+    assert outcome(host, call).code == code
+
+
+def test_a_stream_that_cannot_be_taken_up_as_its_session_is_gone_is_lost() -> None:
+    host = legacy_host()
+    call = host.call()
+    host.answer_http("GET", 405)
+    broken_off(host, "tools/call", "e1")
+    host.advance(0)
+    refuse_session(host, "GET")
+    assert isinstance(outcome(host, call), ObservationLost)
+
+
 def test_a_404_of_a_session_that_is_gone_already_does_no_more() -> None:
     host = legacy_host()
     calls = [host.ask("resources/list"), host.ask("prompts/list")]

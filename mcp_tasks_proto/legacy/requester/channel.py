@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
-from mcp_tasks_proto.errors import ErrorObject
+from mcp_tasks_proto.errors import ErrorCode, ErrorObject
 from mcp_tasks_proto.legacy.messages import DualEraEffect, SendLegacy
 from mcp_tasks_proto.legacy.requester.reading import at, initialize_params
 from mcp_tasks_proto.legacy.vocabulary import INITIALIZE, INITIALIZED
@@ -86,6 +86,11 @@ class _Pending:
     """How often that brought nothing new, in a row."""
     in_flight: bool = False
     """Whether something of it is with the transport."""
+
+    @property
+    def can_be_repeated(self) -> bool:
+        """Whether it may be sent once more in another session: it was not carried out in the last one."""
+        return self.sent.awaits_response and not self.repeated and self.broken is None
 
 
 @frozen
@@ -273,14 +278,16 @@ class Channel:
         if pending is None or self._takes_up_again(pending, fact):
             return
         pending.in_flight = False
-        if self._session_was_refused(pending, fact):
+        refused = self._session_was_refused(pending, fact)
+        if refused and pending.can_be_repeated:
             pending.repeated = True
             self._hold(pending)
             return
         self._end(fact.request)
         message = fact.message if isinstance(fact, ResponseReceived) else None
         response = parse_message(message)
-        if isinstance(response, Response) and response.id in (fact.request, None):
+        answers = isinstance(response, Response) and response.id in (fact.request, None)
+        if isinstance(response, Response) and answers and not (refused and _is_of_session(response)):
             pending.answered(Answer(fact, response))
         elif pending.broken is not None:
             pending.answered(Answer(pending.broken, None))
@@ -318,7 +325,7 @@ class Channel:
         self.out.append(send)
 
     def _session_was_refused(self, pending: _Pending, fact: Fact) -> bool:
-        """Whether the server no longer knows the session; then this one is forgotten."""
+        """Whether the server no longer knows the session of a message; then that one is forgotten."""
         http = fact.http if isinstance(fact, ResponseReceived) else None
         session_id = pending.sent.session
         if http is not None and http.status < 300:
@@ -328,7 +335,7 @@ class Channel:
             return False
         if self.session is not None and self.session.session_id == session_id:
             self.forget_session()
-        return pending.sent.awaits_response and not pending.repeated and pending.broken is None
+        return True
 
     def _hold(self, pending: _Pending) -> None:
         """Send a request in the next session: there is none, or the last one knew it, and that is gone."""
@@ -410,6 +417,15 @@ class Channel:
 
 def _ignore(_: Answer) -> None:
     """What nobody waits for."""
+
+
+def _is_of_session(response: Response) -> bool:
+    """Whether what came with a 404 is about the session, and so no answer to what was asked in it.
+
+    Some servers answer a request with 404 themselves: there is no such method, or nothing of that name.
+    """
+    own = (ErrorCode.METHOD_NOT_FOUND, ErrorCode.INVALID_PARAMS)
+    return response.error is not None and response.error.code not in own
 
 
 def _failure(answer: Answer) -> Fact:
