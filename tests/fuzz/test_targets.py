@@ -315,8 +315,8 @@ PLANTED_IN_ROLES: Final[dict[str, tuple[list[Any], set[str]]]] = {
         {"a handle is told before it is durable", "anybody is the owner", "polls are not counted"},
     ),
     "whole_machine": (
-        [*FAULTS, *test_proxy_planted_faults.FAULTS],
-        {"a worker is never told to stop", "the upstream's id is the handle"},
+        [*FAULTS, *test_proxy_planted_faults.FAULTS, *test_planted_legacy_requester_faults.FAULTS],
+        {"a worker is never told to stop", "the upstream's id is the handle", "results are not fetched"},
     ),
 }
 """Those of ``tests/model`` that the seeds of the state machines find: all, and which of them, by target."""

@@ -107,7 +107,7 @@ def asked_again(world: World) -> None:
 
 
 def asked_anew(world: World) -> None:
-    """LEG.8: the same again once its task has worked on, which is another question; also of a broken stream."""
+    """LEG.8: the same once its task has worked on, which is another question, though its stream broke."""
     task_id = parked(world)
     for number in (2, 3):
         world.answer(*next(iter(world.shown)))

@@ -34,7 +34,7 @@ from mcp_tasks_proto import (
     WorkStopped,
 )
 from mcp_tasks_proto.testing import Network
-from tests.model.workshop import FORM
+from tests.model.workshop import question
 
 TERMINAL: Final = ("completed", "failed", "cancelled")
 CAPABILITIES: Final[dict[str, Any]] = {"elicitation": {}}
@@ -172,7 +172,7 @@ class Mill:
                     (delay_ms, WorkCheckpointed(token=token, value=run.at + 1, received=received, **facts))
                 ]
             case _:
-                requests = dict.fromkeys(self.plan.names(run.at), FORM)
+                requests = {name: question(self.plan.key(run.at, name)) for name in self.plan.names(run.at)}
                 asked = WorkAskedInput(token=token, ask=f"ask {run.at}", requests=requests, **facts)
                 return [(delay_ms, asked)]
 

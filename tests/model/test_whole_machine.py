@@ -57,6 +57,7 @@ class WholeMachine(RuleBasedStateMachine):
         plan=plans,
         codec=st.sampled_from(list(CODECS)),
         listen=st.booleans(),
+        legacy=st.sampled_from([(), (), PEOPLE[:1], PEOPLE[1:], PEOPLE]),
         server_skews=st.lists(skews, max_size=4),
         proxy_skew_ms=skews,
         person_skew_ms=skews,
@@ -67,6 +68,7 @@ class WholeMachine(RuleBasedStateMachine):
         plan: Grinding,
         codec: str,
         listen: bool,
+        legacy: tuple[str, ...],
         server_skews: list[int],
         proxy_skew_ms: int,
         person_skew_ms: int,
@@ -77,6 +79,7 @@ class WholeMachine(RuleBasedStateMachine):
             plan=plan,
             codec=CODECS[codec],
             listen=listen,
+            legacy=frozenset(legacy),
             skews=server_skews,
             proxy_skew_ms=proxy_skew_ms,
         )

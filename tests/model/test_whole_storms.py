@@ -14,7 +14,7 @@ from mcp_tasks_proto.proxy import StoredHandles
 from mcp_tasks_proto.testing import Crash, Fate
 from tests.model import test_planted_faults, test_proxy_planted_faults
 from tests.model.mill import Grinding
-from tests.model.whole import Weather, Whole
+from tests.model.whole import PEOPLE, Weather, Whole
 from tests.model.whole_checks import check_end, check_now
 
 PLAN: Final = Grinding(steps=((90, "ask"), (1, "checkpoint"), (1_500, "progress")))
@@ -33,11 +33,19 @@ MESSAGES: Final = 60
 """As many as there are in the story, and a few more."""
 EFFECTS: Final = 50
 """Likewise, of the proxy's."""
+LEGACY_MESSAGES: Final = 85
+"""Likewise, where everybody speaks 2025-11-25."""
+LEGACY_EFFECTS: Final = 70
 
 
-def live(*, weather: list[Weather] | None = None, fates: list[Fate] | None = None) -> None:
+def live(
+    *,
+    weather: list[Weather] | None = None,
+    fates: list[Fate] | None = None,
+    legacy: frozenset[str] = frozenset(),
+) -> None:
     """Live through the story, with this on the way."""
-    whole = Whole(plan=PLAN, codec=StoredHandles())
+    whole = Whole(plan=PLAN, codec=StoredHandles(), legacy=legacy)
     whole.weather.extend(weather or ())
     whole.proxy_fates.left.extend(fates or ())
     whole.call("ada")
@@ -67,6 +75,17 @@ def test_prx4_whatever_becomes_of_one_message(what: str) -> None:
 def test_prx6_whatever_becomes_of_the_proxy_at_one_effect(what: str) -> None:
     for calm in range(EFFECTS):
         live(fates=[Fate()] * calm + [FATES[what]])
+
+
+@pytest.mark.parametrize("what", ["lost", "cut"])
+def test_leg8_whatever_becomes_of_one_message_of_a_session(what: str) -> None:
+    for calm in range(LEGACY_MESSAGES):
+        live(weather=[Weather()] * calm + [WEATHER[what]], legacy=frozenset(PEOPLE))
+
+
+def test_leg2_whatever_the_proxy_was_at_when_its_sessions_ended() -> None:
+    for calm in range(LEGACY_EFFECTS):
+        live(fates=[Fate()] * calm + [FATES["proxy ends before"]], legacy=frozenset(PEOPLE))
 
 
 PLANTED: Final[tuple[Any, ...]] = (*test_planted_faults.FAULTS, *test_proxy_planted_faults.FAULTS)

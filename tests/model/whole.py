@@ -20,6 +20,7 @@ from attrs import define, evolve, field, frozen
 
 from mcp_tasks_proto import (
     CallBecameTask,
+    CallReturned,
     DeliverInput,
     Effect,
     ExchangeClosed,
@@ -28,6 +29,7 @@ from mcp_tasks_proto import (
     Input,
     LoadFailed,
     MessageReceived,
+    OpenStream,
     Reply,
     SaveFailed,
     Send,
@@ -35,13 +37,14 @@ from mcp_tasks_proto import (
     StreamReady,
     TimePassed,
 )
+from mcp_tasks_proto.legacy.messages import Closing, SendLegacy
+from mcp_tasks_proto.legacy.proxy import DualEraProxy, DualEraProxyEffect, DualEraProxyInput
 from mcp_tasks_proto.proxy import (
     DrawRandom,
     DropTask,
     HandleCodec,
     LoadTask,
     Note,
-    ProxyEffect,
     ProxyEngine,
     ProxyInput,
     ProxySettings,
@@ -59,16 +62,11 @@ from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.requester import (
     AnswerGiven,
     CallWanted,
-    HttpReply,
-    NotificationReceived,
     Outcome,
     Prompt,
-    RequesterEffect,
     RequesterEngine,
-    RequesterInput,
     RequesterSettings,
     RequestFailed,
-    ResponseReceived,
     SendRequest,
     StopRequest,
 )
@@ -76,6 +74,7 @@ from mcp_tasks_proto.testing import Crash, Fate, Network, ProxyStore, RequesterH
 from mcp_tasks_proto.vocabulary import PROTOCOL_VERSION
 from mcp_tasks_proto.wire.http import request_headers
 from tests.model.mill import Grinding, Mill, answer_to, make_engine
+from tests.model.whole_legacy import arrival, legacy_host, news_for_person, news_for_proxy
 
 __all__ = ["PEOPLE", "TTL_MS", "Errand", "Weather", "Whole"]
 
@@ -85,6 +84,8 @@ RESTART_MS: Final = 700
 THINKS_MS: Final = 500
 ONCE_MORE_MS: Final = 40
 KEEP_ALIVE_MS: Final = 60_000
+LEAVING_MS: Final = 1_000
+DONE: Final[dict[str, Any]] = {"content": [{"type": "text", "text": "done plainly"}]}
 
 
 @frozen(kw_only=True)
@@ -129,6 +130,8 @@ class Connection:
     open: bool = True
     silent: bool = False
     reached: bool = False
+    last_event_id: str | None = None
+    """Of what was heard on it: only streams of 2025-11-25 have such ids."""
     busy_until: dict[str, int] = field(factory=dict)
 
 
@@ -167,6 +170,8 @@ class Whole:
     plan: Grinding
     codec: HandleCodec
     listen: bool = True
+    legacy: frozenset[str] = frozenset()
+    """The people who speak 2025-11-25."""
     skews: Iterable[int] = ()
     proxy_skew_ms: int = 0
     weather: deque[Weather] = field(factory=deque)
@@ -183,7 +188,7 @@ class Whole:
     """Whose each of them is."""
     answered: dict[str, set[str]] = field(init=False, factory=dict)
     """The keys of each that had an answer, from whoever."""
-    proxy: ProxyEngine | None = field(init=False, default=None)
+    proxy: ProxyEngine | DualEraProxy | None = field(init=False, default=None)
     """``None``: its process has ended, and the next one has not begun."""
     proxies: int = field(init=False, default=0)
     at_proxy: dict[Hashable, tuple[Person, int, Connection]] = field(init=False, factory=dict)
@@ -200,7 +205,7 @@ class Whole:
         self.network = Network(
             make_engine=make_engine, work=self._work, fates=self.server_fates, skews=self.skews
         )
-        self.people = {name: Person(name=name, host=self._host()) for name in PEOPLE}
+        self.people = {name: Person(name=name, host=self._host(name)) for name in PEOPLE}
         self._begin_proxy()
 
     @property
@@ -215,6 +220,8 @@ class Whole:
         errand = -1
         if isinstance(effect, StartTool):
             errand = effect.arguments["errand"]
+            if not effect.can_create_task:  # of 2025-11-25, who could not find out that it may
+                return [(1, CallReturned(effect.exchange, DONE))]
         if isinstance(effect, DeliverInput):
             effect = self._checked(effect)
         facts = list(self.mill.work(node, effect))
@@ -266,7 +273,9 @@ class Whole:
 
     # -- people ----------------------------------------------------------------------------------------------
 
-    def _host(self) -> RequesterHost:
+    def _host(self, name: str) -> RequesterHost:
+        if name in self.legacy:
+            return legacy_host(listen=self.listen)
         settings = RequesterSettings(
             name="test",
             version="1",
@@ -294,7 +303,7 @@ class Whole:
             person.host.cancel(errand.call, wait=True)
             self._see_to_person(person)
 
-    def tell_person(self, person: Person, fact: RequesterInput) -> None:
+    def tell_person(self, person: Person, fact: Any) -> None:
         """Hand a fact to somebody's engine, and see to what comes of it."""
         self._set_clock(person)
         person.host.give(fact)
@@ -320,21 +329,23 @@ class Whole:
         if self.people[person.name] is person and person.host.deadline == deadline:
             self.tell_person(person, TimePassed())
 
-    def _see_to(self, person: Person, effect: RequesterEffect) -> None:
+    def _see_to(self, person: Person, effect: Any) -> None:
         match effect:
             case SendRequest():
                 self._request(person, effect)
+            case SendLegacy():
+                self._send_legacy(person, effect)
             case StopRequest(request=number):
                 connection = person.connections[number]
                 self._carry(connection, "there", partial(self._close, connection))
-            case Prompt(call=call, key=key):
-                self.network.later(THINKS_MS, partial(self._answer, person, call, key))
+            case Prompt():
+                self.network.later(THINKS_MS, partial(self._answer, person, effect))
 
-    def _answer(self, person: Person, call: Hashable, key: str) -> None:
-        if self.people[person.name] is person and (call, key) in person.host.on_show:
-            response = answer_to(key)
+    def _answer(self, person: Person, prompt: Prompt) -> None:
+        if self.people[person.name] is person and (prompt.call, prompt.key) in person.host.on_show:
+            response = answer_to(prompt.request["params"]["message"])
             response["content"]["by"] = person.name
-            self.tell_person(person, AnswerGiven(call, key, response))
+            self.tell_person(person, AnswerGiven(prompt.call, prompt.key, response))
 
     def _close(self, connection: Connection) -> None:
         connection.open = False
@@ -373,9 +384,32 @@ class Whole:
 
         self._carry(connection, "there", partial(arrive, key), again=once_more)
 
+    def _send_legacy(self, person: Person, effect: SendLegacy) -> None:
+        """Bring what somebody says in a session, or on the way to one, to the proxy."""
+        number, key = effect.request, next(self._numbers)
+        connection = Connection(
+            stop=partial(self._tell_proxy_closed, key),
+            fail=partial(self._fail, person, number),
+            last_event_id=effect.last_event_id,
+        )
+        person.connections[number] = connection
+
+        def arrive() -> None:
+            if self.proxy is None:
+                connection.open = False
+                self._fail(person, number, False)
+                return
+            connection.reached = True
+            self.at_proxy[key] = (person, number, connection)
+            self.tell_proxy(arrival(effect, key, person.name))
+
+        self._carry(connection, "there", arrive)
+
     def _fail(self, person: Person, number: int, sent: bool) -> None:
         if self.people[person.name] is person and number in person.host.in_flight:
-            self.tell_person(person, RequestFailed(number, "the connection broke", sent))
+            heard = person.connections[number].last_event_id
+            failed = RequestFailed(number, "the connection broke", sent, last_event_id=heard)
+            self.tell_person(person, failed)
 
     def restart_person(self, name: str) -> None:
         """Somebody's process ends, and the next one goes on with what was kept."""
@@ -385,7 +419,7 @@ class Whole:
                 connection.open = False
                 if connection.reached:
                     connection.stop()
-        person = self.people[name] = Person(name=name, host=self._host(), skew_ms=old.skew_ms)
+        person = self.people[name] = Person(name=name, host=self._host(name), skew_ms=old.skew_ms)
         self._set_clock(person)
         for errand in self.errands:
             if errand.by != name or errand.outcome is not None or errand.given_up:
@@ -406,9 +440,11 @@ class Whole:
             name="proxy",
             version="1",
             sealer=HmacSealer([b"p" * 32]),
-            upstreams=(Upstream(name="next", listen=self.listen),),
+            upstreams=(Upstream(name="next", listen=self.listen, era="modern"),),
+            bridging=bool(self.legacy),
         )
-        self.proxy = ProxyEngine(settings=settings, codec=self.codec, node=f"proxy-{self.proxies}")
+        make = DualEraProxy if self.legacy else ProxyEngine
+        self.proxy = make(settings=settings, codec=self.codec, node=f"proxy-{self.proxies}")
         self.tell_proxy(TimePassed())
 
     def restart_proxy(self) -> None:
@@ -429,12 +465,13 @@ class Whole:
         self.up.clear()
         self.network.later(RESTART_MS, self._begin_proxy)
 
-    def tell_proxy(self, fact: ProxyInput) -> None:
+    def tell_proxy(self, fact: DualEraProxyInput) -> None:
         """Hand a fact to the proxy's engine, and see to what comes of it."""
         proxy = self.proxy
         if proxy is None:
             return None
-        step = proxy.handle(fact, now=self.now + self.proxy_skew_ms)
+        told: Any = news_for_proxy(fact) if self.legacy else fact
+        step = proxy.handle(told, now=self.now + self.proxy_skew_ms)
         for effect in step.effects:
             fate = next(self.proxy_fates, Fate())
             if fate.crash is Crash.BEFORE:
@@ -448,13 +485,13 @@ class Whole:
             self.network.later(wait_ms, partial(self._wake_proxy, proxy, step.deadline))
         return None
 
-    def _wake_proxy(self, proxy: ProxyEngine, deadline: int) -> None:
+    def _wake_proxy(self, proxy: ProxyEngine | DualEraProxy, deadline: int) -> None:
         if self.proxy is proxy and self._proxy_deadline == deadline:
             self.tell_proxy(TimePassed())
 
-    def _see_to_proxy(self, effect: ProxyEffect, fate: Fate) -> None:
+    def _see_to_proxy(self, effect: DualEraProxyEffect, fate: Fate) -> None:
         match effect:
-            case Reply(exchange=key) | Send(exchange=key):
+            case Reply(exchange=key) | Send(exchange=key) | OpenStream(exchange=key):
                 self._down(key, effect)
             case SendUpstream():
                 self._up(effect)
@@ -472,7 +509,7 @@ class Whole:
 
     def _serve(
         self,
-        proxy: ProxyEngine | None,
+        proxy: ProxyEngine | DualEraProxy | None,
         effect: LoadTask | SaveBinding | SaveSnapshot | DrawRandom,
         fate: Fate,
     ) -> None:
@@ -490,29 +527,28 @@ class Whole:
         if self.at_proxy.pop(key, None) is not None:
             self.tell_proxy(ExchangeClosed(key))
 
-    def _down(self, key: Hashable, effect: Reply | Send) -> None:
+    def _down(self, key: Hashable, effect: Reply | Send | OpenStream) -> None:
         """Bring what the proxy says to whom it says it."""
         if key not in self.at_proxy:
             return
         person, number, connection = self.at_proxy[key]
         host = person.host
 
-        def hear(fact: RequesterInput, *, last: bool) -> None:
-            connection.open = connection.open and not last
-            if self.people[person.name].host is host:
-                self.tell_person(person, fact)
+        news = news_for_person(effect, number, f"received-{next(self._numbers)}")
+        legacy = person.name in self.legacy
 
+        def hear() -> None:
+            connection.open = connection.open and not isinstance(effect, Reply)
+            if isinstance(effect, Send):
+                connection.last_event_id = effect.event_id or connection.last_event_id
+            if self.people[person.name].host is host and (number in host.in_flight or not legacy):
+                self.tell_person(person, news)
+
+        self._carry(connection, "back", hear, again=None if legacy else hear)
         if isinstance(effect, Send):
-            heard = NotificationReceived(number, effect.message)
-            arrive = partial(hear, heard, last=False)
-            self._carry(connection, "back", arrive, again=arrive)
             self.network.later(1, partial(self.tell_proxy, StreamReady(key)))
-        else:
+        elif isinstance(effect, Reply):
             del self.at_proxy[key]
-            http = HttpReply(status=effect.http_status)
-            reply = ResponseReceived(request=number, message=effect.message, http=http)
-            arrive = partial(hear, reply, last=True)
-            self._carry(connection, "back", arrive, again=arrive)
 
     def _up(self, effect: SendUpstream) -> None:
         """Bring a request to one of the servers, to each in its turn."""
@@ -582,6 +618,17 @@ class Whole:
         for connection in [*to_proxy, *self.up.values()]:
             if connection.silent and connection.open:
                 self._cut(connection)
+
+    def leave(self) -> None:
+        """Whoever speaks 2025-11-25 ends the session, and closes the stream that belongs to it."""
+        for name in self.legacy:
+            self.tell_person(self.people[name], Closing())
+        self.network.run(LEAVING_MS)
+        for name in self.legacy:
+            for connection in self.people[name].connections.values():
+                if connection.open:
+                    self._close(connection)
+        self.network.run(LEAVING_MS)
 
     def last_of(self, task_id: str) -> TaskRecord | None:
         """Return the last that was written of a task."""

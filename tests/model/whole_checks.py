@@ -8,6 +8,7 @@ from mcp_tasks_proto import Status
 from mcp_tasks_proto.requester import Cancelled, Completed
 from tests.model.test_network import check_records
 from tests.model.whole import TTL_MS, Errand, Whole
+from tests.model.whole_legacy import engine_of, is_own_stream
 
 __all__ = ["check_end", "check_now"]
 
@@ -50,13 +51,14 @@ def check_end(whole: Whole) -> None:
         assert errand.given_up or errand.outcome is not None, "REQ.6: every call has an outcome"
         for task_id in whole.started.get(errand.number, ()):
             assert whole.answered.get(task_id, set()) <= whole.plan.keys()
+    whole.leave()
     _check_servers(whole)
     _check_proxy(whole)
     whole.network.run(TTL_MS)
     left = [record for record in whole.network.store.records.values() if not record.status.terminal]
     assert not left, "TTL.1: nothing is left parked"
     for person in whole.people.values():
-        assert not person.host.in_flight
+        assert all(map(is_own_stream, person.host.in_flight.values()))
         assert not person.host.on_show
 
 
@@ -75,8 +77,9 @@ def _check_proxy(whole: Whole) -> None:
     """The proxy holds nothing that is over, and its ledger says what its callers were told."""
     proxy = whole.proxy
     assert proxy is not None
-    assert not proxy._asking._open
-    assert not proxy._callers.by_key
+    engine = engine_of(proxy)
+    assert not engine._asking._open
+    assert not engine._callers.by_key
     for errand in whole.errands:
         if errand.reference is not None:
             entry = whole.store.entries[errand.reference["taskId"]]
