@@ -88,6 +88,7 @@ class Campaign:
             f"-seed={self.luck}",
             f"-max_len={LONGEST_INPUT}",
             f"-timeout={INPUT_SECONDS}",
+            f"-report_slow_units={INPUT_SECONDS}",
             f"-rss_limit_mb={MEMORY_MB}",
             f"-artifact_prefix={self._findings}/",
         ]

@@ -34,6 +34,10 @@ def Fuzz():
 FINDS = "Path(prefix + 'crash-1').write_bytes(b'found'); sys.exit(77)"
 BREAKS = "sys.exit(1)"
 ENDS = "sys.exit(0)"
+IS_PATIENT = (
+    "patience = [word.partition('=')[2] for word in given if word.startswith(('-timeout', '-report_slow'))];"
+    "sys.exit(len(patience) != 2 or len(set(patience)) != 1)"
+)
 
 
 @pytest.fixture
@@ -51,6 +55,11 @@ def run(folder: Path, ending: str) -> int:
     """Run a campaign whose fuzzer ends in this way."""
     (folder / "atheris.py").write_text(FUZZER.replace("{ending}", ending))
     return desk.run_campaigns(["lines"], seconds=60, jobs=1, recorded=True)
+
+
+def test_an_input_is_not_slow_before_it_is_one_that_does_not_end(folder: Path) -> None:
+    """A machine that is busy makes no finding."""
+    assert run(folder, IS_PATIENT) == 0
 
 
 def test_a_campaign_is_recorded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

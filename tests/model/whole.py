@@ -318,9 +318,9 @@ class Whole:
         for effect in effects:
             self._see_to(person, effect)
         for errand in self.errands:
-            if errand.by == person.name and not errand.given_up:
+            if errand.by == person.name and not errand.given_up and errand.outcome is None:
                 errand.reference = host.references.get(errand.call, errand.reference)
-                errand.outcome = errand.outcome or host.outcomes.get(errand.call)
+                errand.outcome = host.outcomes.get(errand.call)
         if host.deadline is not None:
             wait_ms = max(1, host.deadline - person.skew_ms - self.now)
             self.network.later(wait_ms, partial(self._wake_person, person, host.deadline))
