@@ -270,9 +270,23 @@ def test_another_error_is_one() -> None:
 
 
 def test_where_the_server_cannot_cancel_nothing_is_sent() -> None:
-    host = legacy_host(PLAIN)
+    host = legacy_host({"tasks": {"list": {}}})
     call = host.ask("tasks/cancel", {"taskId": OTHER})
     assert outcome(host, call).code == -32601
+    assert host.in_flight == {}
+
+
+def test_req7_a_wish_to_cancel_outlives_a_session_that_says_nothing_of_tasks() -> None:
+    """A proxy may say so for a while, as long as it does not reach the server behind it."""
+    host, call = following()
+    host.cancel(call, wait=True)
+    host.answer_http("tasks/cancel", 404)
+    host.greet(PLAIN, session="s-2")
+    host.refuse("tasks/cancel", -32603)
+    host.advance(500)
+    host.reply("tasks/cancel", legacy_task("cancelled"))
+    poll(host, "cancelled")
+    assert isinstance(outcome(host, call), Cancelled)
 
 
 # -- questions ---------------------------------------------------------------------------------------------

@@ -268,10 +268,13 @@ class FollowedTasks:
     # -- its end, wanted -----------------------------------------------------------------------------------
 
     def cancel(self, inner: int, params: Mapping[str, Any]) -> None:
-        """``tasks/cancel``: -32602 may say that the task has ended, which is an acknowledgement (LEG.5)."""
+        """``tasks/cancel``: -32602 may say that the task has ended, which is an acknowledgement (LEG.5).
+
+        A session that declares nothing of tasks says little: one before it had this task.
+        """
         session = self.channel.session
         assert session is not None
-        if not session.offers("tasks", "cancel"):
+        if session.offers("tasks") and not session.offers("tasks", "cancel"):
             self.channel.refuse(inner, method_not_found("tasks/cancel"))
             return
         task = {"taskId": params["taskId"]}
