@@ -83,7 +83,7 @@ def _replay(name: str, most: int) -> Replay:
         with _opened(name) as stream:
             return replay(_lines(stream, LINE_BYTES + 2), most=most)
     except OSError as error:
-        return Replay(unreadable=Unreadable(1, f"the file cannot be read: {error.strerror}"))
+        return Replay(unreadable=Unreadable(None, error.strerror or str(error)))
 
 
 def _opened(name: str) -> AbstractContextManager[BinaryIO]:

@@ -47,7 +47,7 @@ def _role_options(command: Any) -> Any:
     return command
 
 
-@click.command("kit", epilog=EXAMPLES)
+@click.command("kit", epilog=EXAMPLES, short_help="Examine a server or a proxy, rule by rule.")
 @click.argument("url", required=False)
 @click.option("--stdio", metavar="COMMAND", help="Start the server with this command, in place of URL.")
 @click.option(
