@@ -198,10 +198,10 @@ ANYTHING: Final[list[Any]] = [None, True, -1, 10**400, 1.5, "", "\ud800", [], [[
 
 def test_whatever_stands_for_a_value_is_one_or_is_said_to_be_none() -> None:
     """No other exception leaves: a class checks its fields in its own way, and a file may say anything."""
-    members = {name: [known.alias or known.name for known in fields(cls)] for name, cls in VALUES.items()}
-    members |= dict.fromkeys(ENUMS, ["value"])
-    members |= dict.fromkeys(("tuple", "set", "frozenset", "mapping"), ["items"])
-    members |= {"float": ["value"], "bytes": ["text", "base64url"]}
+    members = {cls: tuple(known.alias or known.name for known in fields(VALUES[cls])) for cls in VALUES}
+    members |= dict.fromkeys(ENUMS, ("value",))
+    members |= dict.fromkeys(("tuple", "set", "frozenset", "mapping"), ("items",))
+    members |= {"float": ("value",), "bytes": ("text", "base64url")}
     refused = 0
     for name, of_class in members.items():
         for anything in ANYTHING:
