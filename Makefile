@@ -20,6 +20,9 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$python -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$python && break; done)
 
+# The tests start hundreds of processes, each of which would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 PIP := python -m pip --quiet --disable-pip-version-check
 
 .PHONY: help demo test crash fuzz fuzz-all mutants check conformance bench docs docs-kit clean
