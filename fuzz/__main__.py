@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import platform
+import signal
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
+from math import isfinite
 from os import cpu_count
 from pathlib import Path
 from typing import Final
@@ -34,10 +36,14 @@ def main(words: Sequence[str] | None = None) -> int:
     target, files = arguments.target, [Path(file) for file in arguments.files]
     if target is not None and target not in TARGETS:
         parser.error(f"there is no target {target}; these are: {', '.join(TARGETS)}")
+    if files and not (arguments.replay or arguments.minimise):
+        parser.error("a FILE is replayed or minimised: say --replay or --minimise")
     if arguments.minimise:
         if len(files) != 1:
             parser.error("--minimise takes a target and one file")
         return minimise_file(target, files[0])
+    if target is not None and arguments.all:
+        parser.error(f"--all fuzzes all targets: leave it out, or {target}")
     if arguments.replay:
         return replay_files({one: files or seeds(one) for one in ([target] if target else TARGETS)})
     if target is None and not arguments.all:
@@ -56,10 +62,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("target", nargs="?", metavar="TARGET", help="which to fuzz, or to replay")
     parser.add_argument("files", nargs="*", metavar="FILE", help="what to replay, in place of all seeds")
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--minutes", type=float, default=1.0, help="for how long (1)")
-    length.add_argument("--seconds", type=int, help="the same in seconds")
+    length.add_argument("--minutes", type=_minutes, default=1.0, help="for how long (1)")
+    length.add_argument("--seconds", type=_positive, help="the same in seconds")
     parser.add_argument("--all", action="store_true", help="fuzz all targets, each for that long")
-    parser.add_argument("--jobs", type=int, default=cpu_count() or 1, help="how many at a time (one a CPU)")
+    parser.add_argument(
+        "--jobs", type=_positive, default=cpu_count() or 1, help="how many at a time (one a CPU)"
+    )
     parser.add_argument("--luck", type=int, default=0, help="draw the same in each run with this number")
     parser.add_argument(
         "--where-possible", action="store_true", help="no fuzzer for this Python: all is well"
@@ -70,6 +78,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _positive(word: str) -> int:
+    if not word.isdecimal() or not int(word):
+        raise argparse.ArgumentTypeError(f"{word} is no number from 1 on")
+    return int(word)
+
+
+def _minutes(word: str) -> float:
+    minutes = float(word)
+    if not isfinite(minutes) or round(minutes * 60) < 1:
+        raise argparse.ArgumentTypeError(f"{word} is less than a second, or no time at all")
+    return minutes
+
+
 def _list() -> None:
     print(f"{'target':24} {'seeds':>5} {'CPU minutes so far':>19}")
     for target, summary in TARGETS.items():
@@ -77,4 +98,6 @@ def _list() -> None:
 
 
 if __name__ == "__main__":
+    # Whoever ends this process means its workers as well, as with Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

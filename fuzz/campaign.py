@@ -14,7 +14,7 @@ from typing import Final, TextIO
 from attrs import define, field, frozen
 
 from fuzz.findings import Finding, examine
-from fuzz.paths import DICTIONARY, PROJECT, WORK, seeds, shown
+from fuzz.paths import DICTIONARY, PROJECT, SEEDS, WORK, shown
 from fuzz.targets import load
 
 __all__ = ["Campaign", "Progress"]
@@ -48,7 +48,10 @@ class Progress:
 
 @define(eq=False)
 class Campaign:
-    """Begins when it is made; :meth:`look` tells how it goes, and ends it when it is over."""
+    """Begins when it is made; :meth:`look` tells how it goes, and ends it when it is over.
+
+    Raises ``OSError`` where it cannot begin: what it leaves behind has to be written somewhere.
+    """
 
     target: str
     seconds: int
@@ -82,7 +85,7 @@ class Campaign:
         self.progress = Progress(executions=0, executions_per_second=0, edges=0, corpus=0, seconds=0.0)
         flags = [
             str(corpus),
-            str(seeds(self.target)[0].parent),
+            str(SEEDS / self.target),
             f"-dict={DICTIONARY}",
             f"-max_total_time={self.seconds}",
             f"-seed={self.luck}",

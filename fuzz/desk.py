@@ -11,8 +11,8 @@ from typing import Final
 from fuzz.campaign import Campaign
 from fuzz.findings import Finding, minimise, replay
 from fuzz.ledger import record
-from fuzz.paths import WORK, shown
-from fuzz.targets import load
+from fuzz.paths import SEEDS, WORK, shown, trouble_with
+from fuzz.targets import Check, load
 
 __all__ = ["minimise_file", "replay_files", "run_campaigns"]
 
@@ -32,7 +32,13 @@ def run_campaigns(targets: Sequence[str], seconds: int, jobs: int, recorded: boo
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                running.append(Campaign(waiting.pop(0), seconds, luck))
+                target = waiting.pop(0)
+                try:
+                    running.append(Campaign(target, seconds, luck))
+                except OSError as error:
+                    screen.clear()
+                    failed = True
+                    print(f"{target}: DID NOT BEGIN: {trouble_with(error)}", flush=True)
             sleep(LOOKS_SECONDS)
             for campaign in running:
                 campaign.look()
@@ -50,6 +56,10 @@ def run_campaigns(targets: Sequence[str], seconds: int, jobs: int, recorded: boo
                 sleep(LOOKS_SECONDS)
                 campaign.look()
             _tell(campaign, recorded)
+    finally:
+        for campaign in running:
+            if not campaign.over:
+                campaign.stop()
     return int(failed)
 
 
@@ -93,13 +103,18 @@ def _tell(campaign: Campaign, recorded: bool) -> bool:
         f"corpus {progress.corpus}, {campaign.cpu_seconds / 60:.1f} CPU minutes",
         flush=True,
     )
+    unrecorded = False
     if recorded and campaign.trouble is None:
-        print(f"  recorded in {shown(record(campaign))}")
+        try:
+            print(f"  recorded in {shown(record(campaign))}")
+        except OSError as error:
+            unrecorded = True
+            print(f"  NOT RECORDED: {trouble_with(error)}")
     if campaign.trouble is not None:
         print(f"  BROKE DOWN: {campaign.trouble}")
     if campaign.finding is not None:
         _tell_finding(campaign.target, *campaign.finding)
-    return campaign.trouble is not None or campaign.finding is not None
+    return unrecorded or campaign.trouble is not None or campaign.finding is not None
 
 
 def _tell_finding(target: str, path: Path, finding: Finding) -> None:
@@ -112,9 +127,15 @@ def _tell_finding(target: str, path: Path, finding: Finding) -> None:
 
 
 def minimise_file(target: str, path: Path) -> int:
-    """Shorten an input and say where it is; return 2 where there is nothing wrong with it."""
-    check, data = load(target), path.read_bytes()
-    found = replay(check, [path])
+    """Shorten an input and say where it is; return 2 where it cannot be read, or nothing is wrong with it."""
+    check = _loaded(target)
+    if check is None:
+        return 2
+    try:
+        data, found = path.read_bytes(), replay(check, [path])
+    except OSError as error:
+        print(f"{target}: not minimised: {trouble_with(error)}")
+        return 2
     if not found:
         print(f"{target} has nothing to object to in {shown(path)}")
         return 2
@@ -125,28 +146,54 @@ def minimise_file(target: str, path: Path) -> int:
         lambda size: print(f"{CLEAR_LINE}  {size} bytes", end="", flush=True) if screen else None,
     )
     kept = WORK / target / f"{path.name.removesuffix('.shortest')}.shortest"
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_bytes(shortest)
+    print(f"{CLEAR_LINE if screen else ''}  from {len(data)} bytes to {len(shortest)}: {shortest[:100]!r}")
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_bytes(shortest)
+    except OSError as error:
+        print(f"  not kept: {trouble_with(error)}")
+        return 2
     print(
-        f"{CLEAR_LINE if screen else ''}  from {len(data)} bytes to {len(shortest)}: {shortest[:100]!r}\n"
         f"  replay: python -m fuzz --replay {target} {shown(kept)}\n"
         f"  keep:   cp {shown(kept)} fuzz/corpus/{target}/WHAT-IT-SHOWS   (make test replays it from then on)"
     )
     return 1
 
 
+def _loaded(target: str) -> Check | None:
+    """Return the function of a target; ``None``: a package is missing, and it is said which."""
+    try:
+        return load(target)
+    except ModuleNotFoundError as missing:
+        print(f"{target}: not replayed, for it needs {missing.name}: pip install 'mcp-tasks-proto[fuzz]'")
+        return None
+
+
+def _replayed(check: Check, paths: Sequence[Path]) -> tuple[dict[Path, Finding], list[str]]:
+    """Give files to a target; return what it objects to, by file, and why others cannot be read."""
+    found: dict[Path, Finding] = {}
+    troubles: list[str] = []
+    for path in paths:
+        try:
+            found |= replay(check, [path])
+        except OSError as error:
+            troubles.append(trouble_with(error))
+    return found, troubles
+
+
 def replay_files(files: Mapping[str, Sequence[Path]]) -> int:
-    """Give files to their targets; return 1 where one objects, 2 where one cannot be loaded."""
+    """Give files to their targets; return 1 where one objects, 2 where one cannot be loaded, or read."""
     worst = 0
     for target, paths in files.items():
-        try:
-            check = load(target)
-        except ModuleNotFoundError as missing:
-            print(f"{target}: not replayed, for it needs {missing.name}: pip install 'mcp-tasks-proto[fuzz]'")
-            worst = max(worst, 2)
+        check = _loaded(target)
+        if check is None:
+            worst = 2
             continue
-        found = replay(check, paths)
-        print(f"{target}: {len(paths)} inputs, {len(found)} findings", flush=True)
+        found, troubles = _replayed(check, paths)
+        print(f"{target}: {len(paths) - len(troubles)} inputs, {len(found)} findings", flush=True)
+        for trouble in troubles if paths else [f"there is nothing in {shown(SEEDS / target)}"]:
+            worst = 2
+            print(f"  not replayed: {trouble}")
         told: list[Finding] = []
         for path, finding in found.items():
             worst = max(worst, 1)

@@ -346,17 +346,23 @@ RESPONSES: Final = [
 ]
 
 
+STATUSES_LEFT_OPEN: Final = [f"code{code}" for code in (-32700, -32600, -32603, -32602, -32099, 1)]
+
+
 def vectors() -> list[Vector]:
     """Return all of them."""
     check = "check_endpoint"
     return [
-        *table(check, "HTTP.1", SENDING, _of("request", REQUESTS)),
-        *table(check, "HTTP.1", SECURITY, _of("host", HOSTS)),
-        *table(check, "HTTP.1", SECURITY, _of("origin", ORIGINS)),
-        *table(check, "HTTP.1", SENDING, _of("content-type", TYPES)),
-        *table(check, "HTTP.1", SENDING, _of("accept", ACCEPTS)),
+        *table(check, "HTTP.1", SENDING, _of("request", REQUESTS[:1])),
+        *table(check, "HTTP.1", decided("HTTP.1"), _of("request", REQUESTS[1:])),
+        *table(check, "HTTP.1", decided("HTTP.1"), _of("host", HOSTS)),
+        *table(check, "HTTP.1", SECURITY, _of("origin", ORIGINS), ours=["origin-before-all"]),
+        *table(check, "HTTP.1", SENDING, _of("content-type", TYPES[:3])),
+        *table(check, "HTTP.1", decided("HTTP.1"), _of("content-type", TYPES[3:])),
+        *table(check, "HTTP.1", SENDING, _of("accept", ACCEPTS[:2])),
+        *table(check, "HTTP.1", decided("HTTP.1"), _of("accept", ACCEPTS[2:])),
         *table(check, "HTTP.1 WIRE.2", decided("HTTP.1"), _of("length", LENGTHS)),
-        *table("error_status", "HTTP.5", CODES, STATUSES),
+        *table("error_status", "HTTP.5", CODES, STATUSES, ours=STATUSES_LEFT_OPEN),
         *table("response_headers", "HTTP.4", RECEIVING, RESPONSES),
         *table("read_events", "HTTP.4", RECEIVING, EVENTS),
         *table("write_event", "HTTP.4", RECEIVING, WRITTEN[:-1]),

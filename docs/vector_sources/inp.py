@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from docs.vector_sources.making import Vector, spec, table, tasks_spec
+from docs.vector_sources.making import Vector, decided, spec, table
 
 ELICITATION: Final = "client/elicitation"
 FORMS: Final = spec(ELICITATION, "requested-schema")
@@ -337,7 +337,7 @@ def vectors() -> list[Vector]:
         *table(check, "UPD.4", spec("basic/patterns/mrtr", "inputresponses"), OTHERS),
         *table("missing_capabilities", "INP.2 NEG.10", CAPABILITIES, KINDS[:11]),
         *table("missing_capabilities", "INP.2 NEG.10", SAMPLING, KINDS[11:]),
-        *table("unique_key", "INP.1", tasks_spec("task-update-requests"), KEYS),
+        *table("unique_key", "INP.1", decided("INP.1"), KEYS),
     ]
 
 

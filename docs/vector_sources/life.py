@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from docs.vector_sources.making import Vector, table, tasks_spec
+from docs.vector_sources.making import Vector, decided, table, tasks_spec
 
 STATUSES: Final = ("working", "input_required", "completed", "failed", "cancelled")
 
@@ -249,12 +249,18 @@ EXPIRY: Final = [
 ]
 
 
+EXPIRED: Final = ("end", "after", "shortest-end", "days-25-end")
+"""The specification lets a server keep a task for longer."""
+SEEDS: Final = ("create-completed", "create-failed", "create-input-required")
+"""It shows one whose payload comes with its creation."""
+
+
 def vectors() -> list[Vector]:
     """Return all of them."""
     return [
         *table("transition", "LIFE.1", tasks_spec("task-status"), cells()),
-        *table("timestamp", "LIFE.5", tasks_spec("tasks-1"), TIMES),
+        *table("timestamp", "LIFE.5", decided("LIFE.5"), TIMES),
         *table("task_view", "GET.1 LIFE.5 LIFE.7", tasks_spec("task-polling"), VIEWS),
-        *table("readable", "TTL.1", tasks_spec("tasks-1"), EXPIRY),
-        *table("task_view", "LIFE.3", tasks_spec("task-creation"), CREATED),
+        *table("readable", "TTL.1", tasks_spec("tasks-1"), EXPIRY, ours=EXPIRED),
+        *table("task_view", "LIFE.3", tasks_spec("task-creation"), CREATED, ours=SEEDS),
     ]

@@ -54,11 +54,23 @@ def function(name: str, id_: str, says: str, given: Any, expect: Any, *, rules: 
     }
 
 
-def table(name: str, rules: str, source: str, rows: Sequence[tuple[str, str, Any, Any]]) -> list[Vector]:
-    """Return vectors for one function: the last word of each id, what it says, what is given and expected."""
+def table(
+    name: str,
+    rules: str,
+    source: str,
+    rows: Sequence[tuple[str, str, Any, Any]],
+    *,
+    ours: Collection[str] = (),
+) -> list[Vector]:
+    """Return vectors for one function: the last word of each id, what it says, what is given and expected.
+
+    ``ours`` are the words of those that the specification leaves open.
+    """
     first = rules.split()[0]
+    sources = {word: decided(first) if word in ours else source for word, *_ in rows}
+    assert sources.keys() >= set(ours), set(ours) - sources.keys()
     return [
-        function(name, f"{first}/{name}/{word}", says, given, expect, rules=rules, source=source)
+        function(name, f"{first}/{name}/{word}", says, given, expect, rules=rules, source=sources[word])
         for word, says, given, expect in rows
     ]
 

@@ -9,7 +9,6 @@ from docs.vector_sources.making import Vector, decided, spec, table
 
 MESSAGES: Final = spec("basic/index", "messages")
 REQUESTS: Final = spec("basic/index", "requests")
-RESPONSES: Final = spec("basic/index", "responses")
 STDIO: Final = "basic/transports/stdio"
 
 ANY_TEXT: Final[dict[str, Any]] = {"$any": "string"}
@@ -387,14 +386,18 @@ FRAMED: Final = [
 ]
 
 
+NO_PARAMS: Final = ("params-array", "params-null", "params-string", "notification-params")
+"""The specification says that they are an object, and not with which code others are refused."""
+
+
 def messages() -> list[Vector]:
     """Return those of messages."""
     read = "read_message"
     return [
         *table(read, "WIRE.1", MESSAGES, KINDS),
         *table(read, "WIRE.1", MESSAGES, NO_JSON),
-        *table(read, "WIRE.1", REQUESTS, NO_MESSAGE[:-4]),
-        *table(read, "WIRE.1", RESPONSES, NO_MESSAGE[-4:]),
+        *table(read, "WIRE.1", REQUESTS, NO_MESSAGE[:-4], ours=NO_PARAMS),
+        *table(read, "WIRE.1", decided("WIRE.1"), NO_MESSAGE[-4:]),
         *table(read, "WIRE.3 WIRE.1", REQUESTS, IDS),
         *table(read, "WIRE.2", decided("WIRE.2"), STRICT),
     ]

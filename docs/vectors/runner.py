@@ -50,27 +50,58 @@ def problem_of(
     functions: Mapping[str, Callable[[Any], Any]],
     roles: Mapping[str, Callable[[Mapping[str, Any]], Subject]],
 ) -> str | None:
-    """Run one vector; return what is wrong, ``None`` if nothing is."""
+    """Run one vector; return what is wrong, ``None`` if nothing is.
+
+    Whatever is tested may raise, and answer anything: both are wrong, and no reason to end a run. Raises
+    ``KeyError`` for a function or a role that is not among those given.
+    """
     bound: dict[str, Any] = {}
     if vector["kind"] == "function":
-        return difference(vector["expect"], functions[vector["function"]](vector["given"]), bound)
-    subject = roles[vector["role"]](vector["setup"])
+        function = functions[vector["function"]]
+        try:
+            answer = function(vector["given"])
+        except Exception as error:
+            return _raised(error)
+        return difference(vector["expect"], answer, bound)
+    role = roles[vector["role"]]
     ignored = vector["setup"].get("ignored_notifications", [])
     now = 0
+    try:
+        subject = role(vector["setup"])
+    except Exception as error:
+        return f"setup {_raised(error)}"
     for number, step in enumerate(vector["steps"]):
         now = step.get("at_ms", now)
-        told = subject.step(now, filled(step["given"], bound))
-        outputs = [one for one in told if (one.get("message") or {}).get("method") not in ignored]
+        try:
+            told = subject.step(now, filled(step["given"], bound))
+        except Exception as error:
+            return f"step {number} {_raised(error)}"
+        if not isinstance(told, list) or not all(isinstance(one, dict) and "type" in one for one in told):
+            return f"step {number} gives no outputs, objects with a type each, but {told!r}"
+        outputs = [one for one in told if _method(one) not in ignored]
         if problem := _unlike(step["expect"], outputs, bound):
             return f"step {number} {problem}"
     return None
 
 
+def _raised(error: Exception) -> str:
+    return f"raised {type(error).__name__}: {error}"
+
+
+def _method(output: Mapping[str, Any]) -> Any:
+    message = output.get("message")
+    return message.get("method") if isinstance(message, dict) else None
+
+
 def _unlike(expected: list[Any], outputs: list[dict[str, Any]], bound: dict[str, Any]) -> str | None:
     left = list(outputs)
     for wanted in expected:
-        place = {name: bound.get(wanted[name], wanted[name]) for name in ADDRESS if name in wanted}
-        place = {name: value for name, value in place.items() if not value.startswith("$")}
+        named = {name: wanted[name] for name in ADDRESS if name in wanted}
+        place = {
+            name: filled(value, bound)
+            for name, value in named.items()
+            if not _is_placeholder(value) or value in bound
+        }
         found = [
             one
             for one in left
@@ -80,7 +111,9 @@ def _unlike(expected: list[Any], outputs: list[dict[str, Any]], bound: dict[str,
             return f"lacks {wanted} among {left}"
         left.remove(found[0])
         for name, value in wanted.items():
-            if problem := difference(value, found[0].get(name), bound, f"{wanted['type']}.{name}"):
+            if name not in found[0]:
+                return f"{wanted['type']} lacks {name}"
+            if problem := difference(value, found[0][name], bound, f"{wanted['type']}.{name}"):
                 return problem
     return f"has, beside what is expected, {left}" if left else None
 
@@ -98,7 +131,7 @@ def filled(value: Any, bound: Mapping[str, Any]) -> Any:
 
 def difference(expected: Any, actual: Any, bound: dict[str, Any], where: str = "it") -> str | None:
     """Say how a value differs from what is expected, and bind the placeholders that are met first here."""
-    if isinstance(expected, str) and expected.startswith("$") and not expected.startswith("$$"):
+    if _is_placeholder(expected):
         if type(actual) not in (str, int) or not _is(bound.setdefault(expected, actual), actual):
             return f"{where}: {actual!r} is not {expected}, {bound.get(expected, 'which is not bound')!r}"
         return None
@@ -115,6 +148,10 @@ def difference(expected: Any, actual: Any, bound: dict[str, Any], where: str = "
         return next((problem for problem in told if problem), None)
     literal = expected[1:] if isinstance(expected, str) and expected.startswith("$") else expected
     return None if _is(literal, actual) else f"{where}: {actual!r} is not {literal!r}"
+
+
+def _is_placeholder(expected: Any) -> bool:
+    return isinstance(expected, str) and expected.startswith("$") and not expected.startswith("$$")
 
 
 def _unmatched(
@@ -169,5 +206,8 @@ def _unix_ms(text: str) -> int | None:
     """Return the instant of an RFC 3339 time in UTC with milliseconds; ``None``: it is none."""
     if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(Z|\+00:00)", text):
         return None
-    since = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    try:
+        since = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:  # the 31st of February
+        return None
     return round(since.timestamp() * 1000)

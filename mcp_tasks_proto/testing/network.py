@@ -92,7 +92,7 @@ def _unheard(_: dict[str, Any]) -> None:
 
 @define(eq=False, kw_only=True)
 class Network:
-    """Runs all of it until a time.
+    """Runs all of it, for as long as :meth:`run` says.
 
     ``make_engine`` makes the engine of the process with a name. ``work`` is every process's tools and
     workers: what comes of an effect there, each thing after so many milliseconds.
@@ -209,7 +209,7 @@ class Network:
         found.asleep_since, found.awake_at = self.now, self.now + milliseconds
 
     def run(self, milliseconds: int) -> None:
-        """Let time pass."""
+        """Let so many milliseconds pass, from now on."""
         until = self.now + milliseconds
         while (when := self._next()) <= until:
             self.now = max(self.now, when)

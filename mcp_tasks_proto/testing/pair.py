@@ -79,7 +79,7 @@ def _no_answer(_: Prompt) -> tuple[int, dict[str, Any]] | None:
 
 @define(eq=False, kw_only=True)
 class Pair:
-    """Runs both sides until a time, or until a call is over."""
+    """Runs both sides for a time, or until a call is over."""
 
     requester: RequesterHost
     server: ServerHost
@@ -152,7 +152,7 @@ class Pair:
             self.tell_requester(answer)
 
     def run(self, milliseconds: int) -> None:
-        """Let time pass for both sides and the network."""
+        """Let so many milliseconds pass, from now on, for both sides and the network."""
         until = self.now + milliseconds
         while (when := self._next()) is not None and when <= until:
             self._step(when)

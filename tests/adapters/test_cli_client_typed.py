@@ -223,7 +223,20 @@ def test_reads_headers() -> None:
     assert read_headers(lines) == {"Authorization": "Bearer a:b", "X-Trace": "7"}
 
 
-@pytest.mark.parametrize("line", ["Bearer secret", ": secret", "Host: secret", "Mcp-Name: secret"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("Bearer secret", ": secret", "Host: secret", "Mcp-Name: secret"),
+        *(
+            "A secret: x",
+            "A: secret\r\nB: x",
+            "A: secret\n\nsecret",
+            "A: secret\0",
+            "A: secret \u4e16",
+            "\u4e16: secret",
+        ),
+    ],
+)
 def test_refuses_headers_without_repeating_them(line: str) -> None:
     """SEC.2: a header may be a secret."""
     with pytest.raises(InputError) as caught:

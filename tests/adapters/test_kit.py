@@ -204,6 +204,16 @@ def test_the_command_shows_a_failure_to_people(page: str) -> None:
         assert said in ran.out, ran.out
 
 
+def test_a_report_that_cannot_be_written_is_no_failure_of_the_server(page: str) -> None:
+    for how in ([], ["--json"]):
+        with open("/dev/full", "wb") as full:
+            ran = subprocess.run(
+                [*MCP_TASKS, "kit", page, *how], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            )
+        said = "Error: what was found cannot be written: No space left on device.\n"
+        assert (ran.returncode, ran.stderr) == (2, said)
+
+
 def test_the_command_reports_what_is_demanded_alone(page: str) -> None:
     ran = run("kit", page, "--strength", "must", "--json")
     strengths = {json.loads(line).get("strength") for line in ran.out.splitlines()}

@@ -8,6 +8,7 @@ import os
 import shlex
 import signal
 import stat
+import subprocess
 from hashlib import sha256
 from io import FileIO
 from pathlib import Path
@@ -118,8 +119,20 @@ def test_says_that_a_file_cannot_be_read(tmp_path: Path) -> None:
     for path in (tmp_path / "none.jsonl", tmp_path):
         ran = replayed(str(path))
         assert ran.exit_code == 2
-        assert "the file cannot be read: " in ran.output
+        assert ran.output.splitlines()[1].startswith("  it cannot be read: ")
     assert replayed().exit_code == 2
+
+
+def test_says_that_nothing_can_be_written(same: str) -> None:
+    """And does not end as where an engine did something else."""
+    with open("/dev/full", "wb") as full:
+        ran = subprocess.run(
+            [*MCP_TASKS, "replay", same], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (ran.returncode, ran.stderr) == (
+        2,
+        "Error: what was found cannot be written: No space left on device.\n",
+    )
 
 
 def test_lim3_a_file_may_have_no_line_at_all(tmp_path: Path) -> None:

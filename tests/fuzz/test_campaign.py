@@ -75,6 +75,20 @@ def test_what_a_fuzzer_finds_is_told_and_counted(folder: Path, capsys: pytest.Ca
     assert "FOUND: not to be seen again" in capsys.readouterr().out
 
 
+def test_a_campaign_that_cannot_be_kept_anywhere_is_told_and_ends_no_other(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "atheris.py").write_text(FUZZER.replace("{ending}", ENDS))
+    (folder / "work").mkdir()
+    (folder / "work" / "jsonrpc").touch()
+    (folder / "campaigns").touch()
+    assert desk.run_campaigns(["jsonrpc", "lines"], seconds=60, jobs=1, recorded=True) == 1
+    said = capsys.readouterr().out
+    assert f"jsonrpc: DID NOT BEGIN: {folder / 'work' / 'jsonrpc' / 'corpus'}: Not a directory" in said
+    assert "5 executions, 17 edges" in said
+    assert f"NOT RECORDED: {folder / 'campaigns'}" in said
+
+
 def test_a_fuzzer_that_breaks_down_is_no_campaign(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(folder, BREAKS) == 1
     assert not (folder / "campaigns").exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fuzz import __main__ as command
-from fuzz import desk, ledger
+from fuzz import desk, ledger, paths
 from fuzz.findings import Finding, examine, minimise
 from fuzz.pieces import ways_to_cut
 from fuzz.script import Choices, perform
@@ -80,6 +80,63 @@ def test_a_finding_is_minimised_to_what_shows_the_same_fault(
     kept = tmp_path / "lines" / "crash-1.shortest"
     assert kept.read_bytes() == b"needleneedle"
     assert f"python -m fuzz --replay lines {kept}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["lines", "some.file"], "say --replay or --minimise"),
+        (["--minimise", "lines"], "takes a target and one file"),
+        (["lines", "--all"], "leave it out, or lines"),
+        (["lines", "--jobs", "0"], "0 is no number from 1 on"),
+        (["lines", "--seconds", "-3"], "--seconds"),
+        (["lines", "--minutes", "nan"], "nan is less than a second, or no time at all"),
+        (["lines", "--minutes", "0.001"], "0.001 is less than a second, or no time at all"),
+    ],
+)
+def test_what_was_typed_is_refused_before_anything_begins(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(words)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_files_that_cannot_be_read_are_named_and_the_others_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(desk, "load", lambda target: objects_to_needles)
+    (tmp_path / "found").write_bytes(b"\0")
+    gone = tmp_path / "gone"
+    assert command.main(["--replay", "lines", str(gone), str(tmp_path), str(tmp_path / "found")]) == 2
+    said = capsys.readouterr().out
+    assert "lines: 1 inputs, 1 findings" in said
+    assert f"not replayed: {gone}: No such file or directory" in said
+    assert f"not replayed: {tmp_path}: Is a directory" in said
+    assert command.main(["--minimise", "lines", str(gone)]) == 2
+    assert f"lines: not minimised: {gone}: No such file or directory" in capsys.readouterr().out
+
+
+def test_a_target_without_seeds_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module in (desk, paths):
+        monkeypatch.setattr(module, "SEEDS", tmp_path)
+    assert command.main(["--replay", "lines"]) == 2
+    assert f"not replayed: there is nothing in {tmp_path / 'lines'}" in capsys.readouterr().out
+
+
+def test_what_was_minimised_is_told_though_it_cannot_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(desk, "load", lambda target: objects_to_needles)
+    monkeypatch.setattr(desk, "WORK", tmp_path / "found")
+    (tmp_path / "found").write_bytes(b"hay\0hay")
+    assert command.main(["--minimise", "lines", str(tmp_path / "found")]) == 2
+    said = capsys.readouterr().out
+    assert r"from 7 bytes to 1: b'\x00'" in said
+    assert f"not kept: {tmp_path / 'found' / 'lines'}: Not a directory" in said
 
 
 def test_minimising_keeps_to_one_fault() -> None:

@@ -1,7 +1,8 @@
 """``python -m tests.mutants MODULE…``: mutmut over modules of the core, with a record of each.
 
 Stopped and started again, it goes on where it was: what a test has found is kept in ``.mutants`` for as long
-as the function is the same; what none has found runs again, because there may be other tests.
+as the function is the same; what none has found runs again, because there may be other tests. A record is
+written once all mutants of its module have run, so that reasons in it outlive a run that was interrupted.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
-from tests.mutants.record import Record, again, mutants, parsed, reasons, recorded, rendered
+from tests.mutants.record import Mutant, Record, again, mutants, parsed, reasons, recorded, rendered
 from tests.mutants.workspace import CORE, REPOSITORY, TESTS, WORKSPACE, prepare
 
 RECORDS: Final = Path(__file__).parent / "records"
@@ -28,8 +30,22 @@ def chosen_modules(names: list[str]) -> list[str]:
         if not path.exists():
             raise SystemExit(f"There is no {name}: say a module or a folder, as in {CORE}/lifecycle.py")
         files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
-        found += [str(file.relative_to(REPOSITORY)) for file in files]
+        found += [str(file.resolve().relative_to(REPOSITORY)) for file in files if _is_of_core(file)]
+        if not any(_is_of_core(file) for file in files):
+            raise SystemExit(f"{name} has no module of {CORE}, and only those have mutants")
     return list(dict.fromkeys(found))
+
+
+def _is_of_core(path: Path) -> bool:
+    return path.suffix == ".py" and path.resolve().is_relative_to(REPOSITORY / CORE)
+
+
+def existing_tests(names: list[str]) -> list[str]:
+    """Return the tests that were named. Raises ``SystemExit`` for those that are not there."""
+    missing = [name for name in names if not (REPOSITORY / name.partition("::")[0]).exists()]
+    if missing:
+        raise SystemExit(f"There is no {missing[0]}: say tests of this repository, as in {TESTS[0]}")
+    return names
 
 
 def commit() -> str:
@@ -49,6 +65,9 @@ def record_path(module: str) -> Path:
 
 def mutate(modules: list[str], tests: list[str], workers: int, memory_mib: int) -> int:
     """Run mutmut on ``modules`` and return its exit code. Every process of it has ``memory_mib`` at most."""
+    mutmut = Path(sys.executable).with_name("mutmut")
+    if not mutmut.exists():
+        raise SystemExit(f"There is no mutmut beside {sys.executable}: `make mutants` installs it into .venv")
     prepare(modules, tests)
     for module in modules:
         again(WORKSPACE / "mutants" / module)
@@ -58,9 +77,11 @@ def mutate(modules: list[str], tests: list[str], workers: int, memory_mib: int) 
 
     # The workspace has all that is to be imported; a path to the repository would find what is not mutated.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command = [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", str(workers)]
-    # A terminal's Ctrl-C reaches mutmut as well, which then stops by itself: wait for it.
+    command = [str(mutmut), "run", "--max-children", str(workers)]
+    # A terminal's Ctrl-C reaches mutmut as well, which then stops by itself: wait for it. Whoever ends this
+    # process alone means mutmut too.
     running = subprocess.Popen(command, cwd=WORKSPACE, env=environment, preexec_fn=bound)
+    signal.signal(signal.SIGTERM, lambda *_: running.send_signal(signal.SIGINT))
     while True:
         try:
             return running.wait()
@@ -73,25 +94,39 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=main.__doc__)
     parser.add_argument("modules", nargs="*", metavar="MODULE", help="modules or folders (default: all)")
     parser.add_argument("--tests", nargs="+", default=list(TESTS), help="default: %(default)s")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="default: %(default)s")
-    parser.add_argument("--memory-mib", type=int, default=3072, help="of a process (default: %(default)s)")
-    parser.add_argument("--record-only", action="store_true", help="write down what was found so far")
+    parser.add_argument("--workers", type=_positive, default=os.cpu_count() or 1, help="default: %(default)s")
+    parser.add_argument(
+        "--memory-mib", type=_positive, default=3072, help="of a process (default: %(default)s)"
+    )
+    parser.add_argument("--record-only", action="store_true", help="run nothing, and write the records anew")
     chosen = parser.parse_args()
-    modules = chosen_modules(chosen.modules)
+    modules, tests = chosen_modules(chosen.modules), existing_tests(chosen.tests)
     code = 0
     if not chosen.record_only:
-        code = mutate(modules, chosen.tests, chosen.workers, chosen.memory_mib)
+        code = mutate(modules, tests, chosen.workers, chosen.memory_mib)
     complete = True
     for module in modules:
         found = mutants(WORKSPACE / "mutants" / module)
-        if not found:
-            continue
-        path = record_path(module)
-        record = recorded(module, commit(), " ".join(chosen.tests), found, reasons(path))
-        path.write_text(rendered(record))
-        print(summary(record))
-        complete &= parsed(path.read_text()).justified
+        if found:
+            complete &= write_record(module, tests, found, record_path(module))
     return code or int(not complete)
+
+
+def _positive(word: str) -> int:
+    if not word.isdecimal() or not int(word):
+        raise argparse.ArgumentTypeError(f"{word} is no number from 1 on")
+    return int(word)
+
+
+def write_record(module: str, tests: list[str], found: list[Mutant], path: Path) -> bool:
+    """Write the record of a module, unless some of it has not run; return whether there is nothing to do."""
+    record = recorded(module, commit(), " ".join(tests), found, reasons(path))
+    print(summary(record))
+    if not record.complete:
+        print(f"  its record, {path.name}, stays as it was until all have run")
+        return False
+    path.write_text(rendered(record))
+    return parsed(path.read_text()).justified
 
 
 def summary(record: Record) -> str:

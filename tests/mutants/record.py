@@ -84,9 +84,14 @@ class Record:
         return 100.0 * found / self.judged if self.judged else 100.0
 
     @property
+    def complete(self) -> bool:
+        """Whether every mutant has run."""
+        return not self.counts.get(PENDING)
+
+    @property
     def justified(self) -> bool:
         """Whether every mutant has run, and it is said of each survivor why it cannot be found."""
-        return not self.counts.get(PENDING) and all(because != NOT_JUSTIFIED for _, because in self.survivors)
+        return self.complete and all(because != NOT_JUSTIFIED for _, because in self.survivors)
 
 
 # -- what does not count -------------------------------------------------------------------------------------

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.mutants.__main__ import RECORDS, chosen_modules, record_path
+from tests.mutants import __main__ as command
+from tests.mutants.__main__ import RECORDS, chosen_modules, existing_tests, record_path, write_record
 from tests.mutants.record import (
     NOT_JUSTIFIED,
     Mutant,
@@ -222,6 +224,53 @@ def test_a_module_that_was_copied_as_it_is_will_be_mutated(tmp_path: Path) -> No
 def test_a_module_that_is_not_there_is_named() -> None:
     with pytest.raises(SystemExit, match="no mcp_tasks_proto/nothing"):
         chosen_modules(["mcp_tasks_proto/nothing"])
+
+
+@pytest.mark.parametrize("name", ["README.md", "adapters", "tests/mutants", "mcp_tasks_proto/py.typed"])
+def test_what_has_no_module_of_the_core_is_named(name: str) -> None:
+    with pytest.raises(SystemExit, match=f"{name} has no module of mcp_tasks_proto"):
+        chosen_modules([name])
+
+
+def test_tests_that_are_not_there_are_named() -> None:
+    assert existing_tests(["tests/unit", "tests/unit/test_timers.py::test_one"])
+    with pytest.raises(SystemExit, match=r"no tests/unit/test_timer\.py"):
+        existing_tests(["tests/unit/test_timer.py"])
+
+
+def test_without_mutmut_it_is_said_where_it_comes_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(SystemExit, match="`make mutants` installs it"):
+        command.mutate(["mcp_tasks_proto/timers.py"], ["tests/unit"], 1, 1024)
+
+
+def test_a_record_outlives_a_run_that_was_interrupted(
+    mutated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reasons in it are nowhere else."""
+    path, found = tmp_path / "record.txt", mutants(mutated)
+    assert not write_record("package/module.py", ["tests/unit"], found[:3], path)
+    kept = path.read_text().replace(NOT_JUSTIFIED, "nobody can see it")
+    path.write_text(kept)
+    again(mutated)
+    assert not write_record("package/module.py", ["tests/unit"], mutants(mutated), path)
+    assert path.read_text() == kept
+    assert "record.txt, stays as it was" in capsys.readouterr().out
+    assert write_record("package/module.py", ["tests/unit"], found[:3], path)
+    assert reasons(path) == {"one\n- return n + 1\n+ return n + 2": "nobody can see it"}
+
+
+def test_verdicts_that_were_cut_off_are_made_anew(tmp_path: Path) -> None:
+    module = "mcp_tasks_proto/lifecycle.py"
+    path = tmp_path / "mutants" / module
+    path.parent.mkdir(parents=True)
+    path.write_text("def x_transition__mutmut_orig(): ...")
+    path.with_suffix(".py.meta").write_text('{"exit_code_by_key": {"a"')
+    prepare([module], ["tests/unit"], tmp_path)
+    assert not path.exists()
+    assert not path.with_suffix(".py.meta").exists()
 
 
 def records() -> list[Path]:

@@ -99,10 +99,23 @@ def prepare(modules: Iterable[str], tests: Iterable[str], workspace: Path = WORK
 def _forget_plain_copy(mutated: Path) -> None:
     """Have mutmut make a module anew that it has copied as it is, or was making when it was interrupted.
 
-    It would take any file that is younger than its source for done. Verdicts are kept beside it.
+    It would take any file that is younger than its source for done. Verdicts are kept beside it; where it was
+    killed while it wrote those, there are none.
     """
+    verdicts = mutated.with_suffix(".py.meta")
+    if verdicts.exists() and not _is_json(verdicts):
+        verdicts.unlink()
+        mutated.unlink(missing_ok=True)
     if mutated.exists() and "__mutmut_orig" not in mutated.read_text():
         mutated.unlink()
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_bytes())
+    except ValueError:
+        return False
+    return True
 
 
 def _write(path: Path, text: str) -> bool:

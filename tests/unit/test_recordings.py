@@ -15,6 +15,7 @@ from mcp_tasks_proto import (
     CallBecameTask,
     CallNotified,
     CallReturned,
+    ExpiredFound,
     HttpHead,
     LocalProtocolError,
     MessageReceived,
@@ -105,7 +106,7 @@ def nested(depth: int) -> Any:
     return value
 
 
-def why(lines: list[str]) -> tuple[int, str]:
+def why(lines: list[Any]) -> tuple[int | None, str]:
     """Return what cannot be read, which must be so."""
     found = replay(lines).unreadable
     assert found is not None
@@ -620,20 +621,37 @@ def test_a_last_line_that_was_cut_off_is_left_out() -> None:
     assert "the last line was cut off, and left out" in found.describe()
 
 
-def test_what_follows_the_end_is_not_looked_at() -> None:
-    found = replay([*session()[:2], end_line("full"), "garbage"])
+def test_a_last_line_that_came_to_its_end_was_not_cut_off() -> None:
+    for last in ("garbage\n", b"\x00\x00\n", '{"now": 1\n'):
+        assert why([*session()[:2], last]) == (3, "it is not JSON")
+
+
+def test_the_first_reason_to_end_is_the_one() -> None:
+    """What cannot be recorded ends a recording before its process ends, which is said as well."""
+    found = replay([*session()[:2], end_line("full"), end_line("the process has ended")])
     assert found.same
     assert (found.inputs, found.end) == (1, "full")
     assert "the recording ends: full" in found.describe()
+    assert replay([*session()[:2], end_line("full"), end_line("the process has ended")[:9]]).same
+
+
+def test_nothing_follows_the_end() -> None:
+    """Two recordings in one file are not taken for the first of them."""
+    lines = session()
+    for more in (lines[0], lines[2], "7"):
+        number, reason = why([*lines[:2], end_line("full"), more, *lines])
+        assert (number, reason) == (4, "it follows the end of the recording; a file holds one")
+    number, reason = why([*lines, *lines])
+    assert (number, reason) == (len(lines) + 1, "another recording begins here; a file holds one")
 
 
 def test_there_may_be_nothing() -> None:
-    assert why([]) == (1, "there is nothing in it")
-    assert why(["", "\n"]) == (1, "there is nothing in it")
+    assert why([]) == (None, "there is nothing in it")
+    assert why(["", "\n"]) == (None, "there is nothing in it")
     found = replay([])
     assert not found.same
-    assert found.describe() == ["not replayed", "line 1 cannot be read: there is nothing in it"]
-    assert found.to_json()["unreadable"] == {"line": 1, "reason": "there is nothing in it"}
+    assert found.describe() == ["not replayed", "it cannot be read: there is nothing in it"]
+    assert found.to_json()["unreadable"] == {"line": None, "reason": "there is nothing in it"}
 
 
 SERVER: Final = '{"recording": 1, "engine": {"$type": "ServerEngine", "settings": %s}}'
@@ -697,6 +715,9 @@ def test_the_engine_of_the_first_line_may_be_anything(change: Callable[[Any], ob
         (lambda line: line.update(input={"$type": "Status", "value": "lost"}), "this is no Status"),
         (lambda line: line.update(input={"$type": "Status"}), "this is no Status"),
         (lambda line: line.update(input={"$type": "bytes", "base64url": "!"}), "this is no bytes"),
+        (lambda line: line.update(input={"$type": "bytes", "text": 5}), "this is no bytes"),
+        (lambda line: line.update(input={"$type": "float", "value": 10**400}), "this is no float"),
+        (lambda line: line.update(input=float("nan")), "it is not JSON"),
         (lambda line: line.update(input={"$type": "set", "items": [[]]}), "this is no set"),
         (
             lambda line: line.update(input={"$type": "set", "items": [{"$type": "Premonition"}]}),
@@ -758,7 +779,22 @@ def test_a_replay_can_be_put_into_json() -> None:
         {"kind": "deadline", "hint": found.differences[0].parts[0].hint, "recorded": 7, "now": None}
     ]
     assert told["unreadable"] is None
-    assert replay([]).unreadable == Unreadable(1, "there is nothing in it")
+    assert replay([]).unreadable == Unreadable(None, "there is nothing in it")
+
+
+def test_numbers_that_json_has_not_are_told_in_json_all_the_same() -> None:
+    """A deadline is infinite where somebody wrote that a lifetime is."""
+    recorder_lines: list[str] = []
+    recorder = Recorder(make_engine(), recorder_lines.append)
+    recorder.handle(TimePassed(), now=START)
+    recorder.handle(ExpiredFound(0, (), START + 1), now=START)
+
+    def change(line: Any) -> None:
+        line["input"]["next_expiry_ms"] = {"$type": "float", "value": "inf"}
+
+    found = replay(changed(recorder_lines, len(recorder_lines), change))
+    assert not found.same
+    json.dumps(found.to_json(), allow_nan=False)
 
 
 def test_access_and_connections_are_recorded() -> None:

@@ -33,7 +33,14 @@ from mcp_tasks_proto.legacy.server.inner import InnerExchange
 from mcp_tasks_proto.proxy import ProxySettings, RandomDrawn, Upstream
 from mcp_tasks_proto.request_state import Sealer
 from mcp_tasks_proto.testing.recordings.kinds import ENUMS, VALUES, Name
-from mcp_tasks_proto.testing.recordings.values import DEPTH, NAMES, ValueWriter, check_depth, read_value
+from mcp_tasks_proto.testing.recordings.values import (
+    DEPTH,
+    NAMES,
+    UnreadableError,
+    ValueWriter,
+    check_depth,
+    read_value,
+)
 from mcp_tasks_proto.testing.strategies import records
 from tests.unit.proxy_world import make_binding
 
@@ -184,6 +191,26 @@ def test_lim3_a_value_may_be_nested_so_deep() -> None:
     there = written(value)
     check_depth(there)
     assert read_value(there) == value
+
+
+ANYTHING: Final[list[Any]] = [None, True, -1, 10**400, 1.5, "", "\ud800", [], [[]], {}, {"$type": "Absent"}]
+
+
+def test_whatever_stands_for_a_value_is_one_or_is_said_to_be_none() -> None:
+    """No other exception leaves: a class checks its fields in its own way, and a file may say anything."""
+    members = {cls: tuple(known.alias or known.name for known in fields(VALUES[cls])) for cls in VALUES}
+    members |= dict.fromkeys(ENUMS, ("value",))
+    members |= dict.fromkeys(("tuple", "set", "frozenset", "mapping"), ("items",))
+    members |= {"float": ("value",), "bytes": ("text", "base64url")}
+    refused = 0
+    for name, of_class in members.items():
+        for anything in ANYTHING:
+            for there in ({}, *({one: anything} for one in of_class), dict.fromkeys(of_class, anything)):
+                try:
+                    read_value({"$type": name, **there})
+                except UnreadableError:
+                    refused += 1
+    assert refused
 
 
 # -- everything that can come is known ---------------------------------------------------------------------

@@ -31,7 +31,7 @@ Examples:
 Exit codes:
     0  every engine did the same
     1  one did something else
-    2  a recording cannot be read, or not to its end"""
+    2  a recording cannot be read, or not to its end, or this not be written"""
 
 
 @click.command("replay", epilog=EPILOG)
@@ -63,16 +63,25 @@ def replay_command(files: Sequence[str], as_json: bool, most: int, width: int) -
     worst = SAME
     for name in files:
         result = _replay(name, most)
-        if as_json:
-            click.echo(json.dumps({"file": name, **result.to_json()}))
-        else:
-            first, *rest = result.describe(width=width)
-            click.echo(f"{one_line(name)}: {first}")
-            for line in rest:
-                # Two values and the way to them; spaces are left alone, for they may be what differs.
-                click.echo("  " + harmless(cut(line.replace("\n", "\\n"), 3 * width + 200)))
+        told = [json.dumps({"file": name, **result.to_json()})] if as_json else _lines_of(name, result, width)
+        try:
+            for line in told:
+                click.echo(line)
+        except BrokenPipeError:
+            raise  # whoever reads has read enough, which is no news
+        except OSError as error:
+            click.echo(f"Error: what was found cannot be written: {error.strerror}.", err=True)
+            sys.exit(UNREADABLE)
         worst = max(worst, _code(result))
     sys.exit(worst)
+
+
+def _lines_of(name: str, result: Replay, width: int) -> list[str]:
+    """Return what is told to people. Spaces are left alone, for they may be what differs."""
+    first, *rest = result.describe(width=width)
+    longest = 3 * width + 200  # two values and the way to them
+    rest = [line.replace("\n", "\\n") for line in rest]
+    return [f"{one_line(name)}: {first}", *(f"  {harmless(cut(line, longest))}" for line in rest)]
 
 
 def _replay(name: str, most: int) -> Replay:
@@ -83,7 +92,7 @@ def _replay(name: str, most: int) -> Replay:
         with _opened(name) as stream:
             return replay(_lines(stream, LINE_BYTES + 2), most=most)
     except OSError as error:
-        return Replay(unreadable=Unreadable(1, f"the file cannot be read: {error.strerror}"))
+        return Replay(unreadable=Unreadable(None, error.strerror or str(error)))
 
 
 def _opened(name: str) -> AbstractContextManager[BinaryIO]:

@@ -112,6 +112,7 @@ class Response:
         self._limits = limits
         self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.header_bytes)
         self._events: EventDecoder | None = None
+        self._has_head = False
         self._is_json = False
         self._body = bytearray()
         self._over = False
@@ -138,7 +139,7 @@ class Response:
             while not self._over and self._read(facts):
                 pass
         except h11.RemoteProtocolError as error:
-            self._end(facts, f"the connection ended, or what came on it is not HTTP: {error}")
+            self._end(facts, f"what came is not HTTP: {error}" if data else self._ended_early())
         except LimitExceeded as overrun:
             self._end(facts, f"the answer is over a limit of this side ({overrun.limit})")
         except RemoteProtocolError as error:
@@ -157,16 +158,20 @@ class Response:
                 if self._events is None:
                     self._take_whole_body(facts)
                 self._end(facts, None)
-            case h11.ConnectionClosed():
-                self._end(facts, "the server closed the connection without an answer")
             case h11.InformationalResponse():
                 pass
             case _:
                 return False
         return True
 
+    def _ended_early(self) -> str:
+        """Say what the end of a connection means that came before the end of the response."""
+        within = "within its answer" if self._has_head else "without an answer"
+        return f"the server closed the connection {within}"
+
     def _take_head(self, response: h11.Response, facts: list[Fact]) -> None:
         headers = {str(name, "latin-1"): str(value, "latin-1") for name, value in response.headers}
+        self._has_head = True
         facts.append(Begun(response.status_code, headers))
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         self._is_json = media_type == "application/json"

@@ -192,7 +192,7 @@ def _make(kind: _Kind, told: Mapping[str, Any], playing: Playing) -> Engine:
             made["codec"] = with_handles(made["codec"], lambda codec: PlayedHandles(playing, codec.stored))
         made["settings"] = with_sealer(made["settings"], lambda _: PlayedSealer(playing))
         engine: Engine = kind.cls(**made)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except Exception as error:  # whatever it is: what stands there may be anything
         raise UnreadableError(f"no {kind.cls.__name__} can be made of it: {error}") from None
     return engine
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from json import loads
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from attrs import define, field, frozen
 
@@ -34,8 +34,8 @@ DIFFERENCES: Final = 10
 class Unreadable:
     """Why a recording cannot be replayed, or no further."""
 
-    line: int
-    """Counted from 1."""
+    line: int | None
+    """Counted from 1; ``None``: it is about no line, as where there is no such file."""
     reason: str
 
 
@@ -91,7 +91,9 @@ class Replay:
         if self.stopped:
             lines.append("the rest was not looked at: one difference leads to others")
         if self.unreadable is not None:
-            lines.append(f"line {self.unreadable.line} cannot be read: {self.unreadable.reason}")
+            line = self.unreadable.line
+            what = "it" if line is None else f"line {line}"
+            lines.append(f"{what} cannot be read: {self.unreadable.reason}")
         if self.cut_off:
             lines.append("the last line was cut off, and left out")
         if self.end is not None:
@@ -154,9 +156,9 @@ class _Run:
             self.unreadable = Unreadable(number, f"it is longer than {LINE_BYTES} bytes")
             return False
         try:
-            line = loads(text)
+            line = loads(text, parse_constant=_refuse)
         except (ValueError, RecursionError):
-            if is_last and self.head is not None:
+            if is_last and self.head is not None and text[-1:] not in ("\n", b"\n"):
                 self.cut_off = True
             else:
                 self.unreadable = Unreadable(number, "it is not JSON")
@@ -173,8 +175,11 @@ class _Run:
             self.head = read_head(line, self.playing)
             return True
         if isinstance(line, dict) and "end" in line:
-            self.end = str(line["end"])
-            return False
+            # An engine's recording may end before its process does, and both are said. The first is why.
+            self.end = str(line["end"]) if self.end is None else self.end
+            return True
+        if self.end is not None:
+            raise UnreadableError("it follows the end of the recording; a file holds one")
         parts = self._compare(self.head, _checked(line))
         self.inputs += 1
         if parts:
@@ -191,7 +196,7 @@ class _Run:
         try:
             step = head.engine.handle(played_fact(fact, self.playing), now=line["now"])
             effects = [self.writer.write(effect) for effect in step.effects]
-            came = {"effects": effects, "deadline": step.deadline}
+            came = {"effects": effects, "deadline": self.writer.write(step.deadline)}
         except Exception as error:  # whatever it is, it is what the engine does now
             came = {"raised": type(error).__name__, "text": str(error)}
         parts = compare_lines(line, came)
@@ -204,7 +209,7 @@ class _Run:
         """Return what became of it."""
         head, unreadable = self.head, self.unreadable
         if head is None and unreadable is None:
-            unreadable = Unreadable(1, "there is nothing in it")
+            unreadable = Unreadable(None, "there is nothing in it")
         return Replay(
             library=None if head is None else head.library,
             role=None if head is None else head.role,
@@ -218,8 +223,15 @@ class _Run:
         )
 
 
+def _refuse(name: str) -> NoReturn:
+    """Take ``NaN`` and the like for what they are: no JSON. A recording says ``float`` in their place."""
+    raise ValueError(name)
+
+
 def _checked(line: Any) -> dict[str, Any]:
     """Return a line that tells of an input."""
+    if isinstance(line, dict) and "recording" in line:
+        raise UnreadableError("another recording begins here; a file holds one")
     if not isinstance(line, dict) or type(line.get("now")) is not int or "input" not in line:
         raise UnreadableError("it tells of no input: it has no now, or no input")
     if not isinstance(line.get("effects", []), list) or not isinstance(line.get("keys", []), list):

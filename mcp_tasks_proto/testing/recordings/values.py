@@ -270,9 +270,9 @@ def read_value(written: Any) -> Any:
         raise UnreadableError(f"this version knows no {name}")
     try:
         return read(name, **members)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, UnreadableError):
-            raise
+    except UnreadableError:
+        raise
+    except Exception:  # whatever it is: what stands there may be anything
         raise UnreadableError(f"this is no {name}") from None
 
 
@@ -285,7 +285,7 @@ def _read_fields(cls: Any, members: Mapping[str, Any]) -> Any:
         read[name] = read_value(member)
     try:
         return cls(**{name: _READ_ARRAYS[known[name].array](member) for name, member in read.items()})
-    except (AttributeError, TypeError, ValueError) as error:
+    except Exception as error:  # likewise: each class checks its fields in its own way
         raise UnreadableError(f"this is no {cls.__name__}: {error}") from None
 
 

@@ -100,7 +100,7 @@ def _common_options() -> Sequence[click.Option]:
             ["--record"],
             metavar="FILE",
             help="Record this client's engine into a new file, for `mcp-tasks replay`: it holds arguments, "
-            "answers, results and ids; headers are left out.",
+            "answers, results, ids and the URL; headers are left out.",
         ),
         click.Option(
             ["--era"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
@@ -25,6 +26,9 @@ from mcp_tasks_adapters.trust import trusting
 from mcp_tasks_proto.legacy.messages import Era
 
 __all__ = ["Place", "read_headers", "tracing"]
+
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""A token of RFC 9110, section 5.6.2."""
 
 STDIO: Final = "stdio:"
 """Begins the endpoint of a server that its client starts; its command follows."""
@@ -132,9 +136,12 @@ def read_headers(lines: Sequence[str]) -> dict[str, str]:
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
-        if not colon or not name.strip():
+        name, value = name.strip(), value.strip()
+        if not colon or not _HEADER_NAME.fullmatch(name):
             raise InputError("--header takes 'Name: value'.")  # what was given may be a secret
-        headers[name.strip()] = value.strip()
+        if not value.isascii() or not value.replace("\t", " ").isprintable():
+            raise InputError(f"--header: the value of {name} is not one line of ASCII.")
+        headers[name] = value
     try:
         check_headers(headers.items())
     except ValueError as error:

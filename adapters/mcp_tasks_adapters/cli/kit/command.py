@@ -35,7 +35,7 @@ Examples:
 Exit codes:
     0  nothing failed
     1  a check failed
-    2  what was typed cannot be used
+    2  what was typed cannot be used, or the report not be written
     3  nobody answered, so that nothing was examined
   130  stopped by Ctrl-C, 143 by SIGTERM; what was known by then was reported"""
 
@@ -47,7 +47,7 @@ def _role_options(command: Any) -> Any:
     return command
 
 
-@click.command("kit", epilog=EXAMPLES)
+@click.command("kit", epilog=EXAMPLES, short_help="Examine a server or a proxy, rule by rule.")
 @click.argument("url", required=False)
 @click.option("--stdio", metavar="COMMAND", help="Start the server with this command, in place of URL.")
 @click.option(

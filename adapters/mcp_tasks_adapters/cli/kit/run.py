@@ -92,7 +92,13 @@ def _examine(examination: Examination, loop: str, *, as_json: bool, strengths: S
         return ExitCode.NOBODY_ANSWERED
     findings = [one for one in kit.findings if one.check.strength.value in strengths]
     report = JsonReport() if as_json else PeopleReport(Console(highlight=False))
-    report.show(findings, kit.desk.calls, interrupted=stop.number is not None)
+    try:
+        report.show(findings, kit.desk.calls, interrupted=stop.number is not None)
+    except BrokenPipeError:
+        raise  # whoever reads has read enough, which is no news
+    except OSError as error:
+        click.echo(f"Error: what was found cannot be written: {error.strerror}.", err=True)
+        return ExitCode.USAGE
     if stop.number is not None:
         return 128 + stop.number
     failed = any(one.verdict is Verdict.FAIL for one in findings)
