@@ -45,7 +45,7 @@ __all__ = [
 # -- to the peer -------------------------------------------------------------------------------------
 
 
-@frozen
+@frozen(slots=False)
 class Reply:
     """Send the last message of an exchange, which ends with it: its response, as a rule.
 
@@ -85,7 +85,7 @@ class OpenStream:
 # -- to the code that answers requests ------------------------------------------------------------------
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)
 class StartTool:
     """Run a tool's handler; its outcome comes back as one of the call inputs."""
 
@@ -133,7 +133,7 @@ class StopCall:
 # -- to the workers -----------------------------------------------------------------------------------------
 
 
-@frozen
+@frozen(slots=False)
 class StartWork:
     """The task is durable: start the work that the handler of ``exchange`` offered."""
 
@@ -221,7 +221,7 @@ class RejectReport:
 # -- to the store ------------------------------------------------------------------------------------
 
 
-@frozen
+@frozen(slots=False)
 class Load:
     """Answer with ``Loaded`` or ``LoadFailed``."""
 
@@ -238,7 +238,7 @@ class Quota:
     task_bytes: int
 
 
-@frozen
+@frozen(slots=False)
 class Save:
     """Write ``record`` if the stored version is ``expected_version`` (``None``: there is none yet).
 
@@ -303,7 +303,7 @@ Effect = (
 )
 
 
-@frozen
+@frozen(slots=False)
 class Step:
     """The engine's answer to one input."""
 

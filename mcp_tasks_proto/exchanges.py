@@ -112,7 +112,7 @@ class OpenExchanges(ABC, Generic[_Exchange]):
             self.out.append(Reply(received.exchange, None, 202))
 
     def _request(self, received: MessageReceived, request: Request) -> None:
-        if self.in_flight(received.connection, request.id):
+        if received.connection is not None and self.in_flight(received.connection, request.id):
             self._refuse(received, request.id, invalid_request("a request with this id is in flight"))
         elif self.stopping:
             self._refuse(received, request.id, self.shutting_down, 503)

@@ -5,7 +5,8 @@ answers a request, *work* facts from the worker of a task, *store* facts from wh
 
 ``exchange`` names one request awaiting its reply (or one listen stream); the host chooses it, hashable
 and never used twice in an engine's life. ``token`` names one thing the engine asked for; the host hands
-it back untouched. In a work fact it is the other way round: the host chooses it, the engine hands it back.
+it back untouched. In a work fact it is the other way round: the host chooses it, the engine hands it back;
+with ``None`` it hands nothing back, for nobody waits.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class HttpHead:
     """``GET`` and ``DELETE`` are of 2025-11-25: see :class:`StreamRequested` and :class:`SessionEnded`."""
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)
 class MessageReceived:
     """A JSON value came in. What it is - request, notification, nonsense - the engine finds out.
 
@@ -175,7 +176,7 @@ class ConnectionClosed:
 # -- calls: what came of a StartTool or a Forward ----------------------------------------------------
 
 
-@frozen
+@frozen(slots=False)
 class CallReturned:
     """The handler returned a result, a tool's ``isError`` included."""
 
@@ -216,7 +217,7 @@ class CallAskedInput:
     state: Any = None
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)
 class CallBecameTask:
     """The handler decided to go on as a task (LIFE.8).
 
@@ -290,7 +291,7 @@ class WorkWithdrewInput:
     resumption: int = 0
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)
 class WorkCompleted:
     """The worker ended with a result (LIFE.2)."""
 
@@ -342,7 +343,7 @@ class TaskEnded:
 # -- store ----------------------------------------------------------------------------------------------
 
 
-@frozen
+@frozen(slots=False)
 class Loaded:
     """Answer to ``Load``: the record, or ``None`` where there is none."""
 
@@ -357,7 +358,7 @@ class LoadFailed:
     token: Hashable
 
 
-@frozen
+@frozen(slots=False)
 class Saved:
     """Answer to ``Save`` or ``Delete``: it is durable, and every node would read it so."""
 

@@ -82,13 +82,12 @@ class Status(Enum):
     # Members are singletons and compared by identity; Enum's own hash goes through a Python call.
     __hash__ = object.__hash__
 
-    @property
-    def terminal(self) -> bool:
+    def __init__(self, word: str) -> None:
+        self.terminal = word in ("completed", "failed", "cancelled")
         """Whether the task has ended for good."""
-        return self in TERMINAL
 
 
-TERMINAL: Final = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
+TERMINAL: Final = frozenset(status for status in Status if status.terminal)
 """The statuses that never change."""
 
 

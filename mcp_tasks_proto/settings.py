@@ -23,6 +23,8 @@ class TaskSupport(Enum):
     OPTIONAL = "optional"
     REQUIRED = "required"
 
+    __hash__ = object.__hash__
+
 
 class InputVisibility(Enum):
     """Who sees a task's outstanding input requests (INP.2)."""

@@ -128,9 +128,10 @@ class Streams:
     def offer(self, record: TaskRecord) -> Iterable[Send]:
         """Tell every stream that listens to this task how it stands now."""
         listening = self._by_task.get(record.task_id)
-        if not listening:
-            return
-        for stream in list(listening.values()):
+        return self._offer(list(listening.values()), record) if listening else ()
+
+    def _offer(self, streams: Iterable[Stream], record: TaskRecord) -> Iterable[Send]:
+        for stream in streams:
             if stream.acknowledged:
                 yield from self._push(stream, record)
             elif record.principal == stream.principal:

@@ -19,6 +19,8 @@ LAST_MS: Final = 253_402_300_799_999
 class Timers:
     """A set of named deadlines in Unix milliseconds, at most one for each key."""
 
+    next: int | None = field(init=False, default=None)
+    """The earliest deadline, or ``None``; to be read only. The first entry of the heap is always its."""
     _when: dict[Hashable, int] = field(init=False, factory=dict)
     _heap: list[tuple[int, int, Hashable]] = field(init=False, factory=list)
     _order: count[int] = field(init=False, factory=count)
@@ -32,6 +34,7 @@ class Timers:
         if len(self._heap) > 2 * len(self._when) + 64:
             self._heap = [(due, next(self._order), name) for name, due in self._when.items()]
             heapify(self._heap)
+        self._find_next()
 
     def get(self, key: Hashable) -> int | None:
         """Return when ``key`` is due, or ``None``."""
@@ -39,15 +42,14 @@ class Timers:
 
     def clear(self, key: Hashable) -> None:
         """Forget ``key``. Harmless when nothing is set."""
-        self._when.pop(key, None)
+        if self._when.pop(key, None) is not None:
+            self._find_next()
 
-    @property
-    def next(self) -> int | None:
-        """The earliest deadline, or ``None``."""
+    def _find_next(self) -> None:
         heap, when = self._heap, self._when
         while heap and when.get(heap[0][2]) != heap[0][0]:
             heappop(heap)
-        return heap[0][0] if heap else None
+        self.next = heap[0][0] if heap else None
 
     def pop(self, now: int) -> Hashable | None:
         """Forget and return the key that was due first, if its time has come; ``None``: nothing is due."""
@@ -56,6 +58,7 @@ class Timers:
             return None
         key = heappop(self._heap)[2]
         del self._when[key]
+        self._find_next()
         return key
 
     def due(self, now: int) -> list[Hashable]:

@@ -83,6 +83,7 @@ class Feeder(Generic[_Fact]):
     ) -> None:
         self.engine = engine
         self._loop = loop
+        self._now_ms = loop.now_ms
         self._actions = actions
         self._not_taken = not_taken
         self._inbox: deque[_Fact | TimePassed] = deque()
@@ -102,7 +103,18 @@ class Feeder(Generic[_Fact]):
         self._feeding = True
         try:
             while inbox:
-                self._step(inbox.popleft())
+                fact = inbox.popleft()
+                try:
+                    step = self.engine.handle(fact, now=self._now_ms())
+                except Exception as error:
+                    _log.error("the engine did not take %s: %s", type(fact).__name__, describe(error))
+                    self._not_taken(fact)
+                    continue
+                for effect in step.effects:
+                    self._actions[type(effect)](effect)
+                if step.deadline != self._deadline:
+                    self._deadline = step.deadline
+                    self._loop.wake_at(step.deadline)
         finally:
             self._feeding = False
 
@@ -114,16 +126,3 @@ class Feeder(Generic[_Fact]):
     def close(self) -> None:
         """Take in nothing any more."""
         self._closed = True
-
-    def _step(self, fact: _Fact | TimePassed) -> None:
-        try:
-            step = self.engine.handle(fact, now=self._loop.now_ms())
-        except Exception as error:
-            _log.error("the engine did not take %s: %s", type(fact).__name__, describe(error))
-            self._not_taken(fact)
-            return
-        for effect in step.effects:
-            self._actions[type(effect)](effect)
-        if step.deadline != self._deadline:
-            self._deadline = step.deadline
-            self._loop.wake_at(step.deadline)

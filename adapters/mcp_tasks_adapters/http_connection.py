@@ -23,8 +23,10 @@ in seconds.
        '--- broken, too late ------+-------> LINGERING ---> CLOSED
 
 Requests are taken one at a time; pipelined ones wait as bytes, a bounded number of them, and are answered
-in order. A peer that ends its side while a request is being answered is gone: on HTTP a client cancels by
-closing its stream (CAN.7), and a half-closed stream looks the same as a closed one.
+in order. Each is read by an ``h11.Connection`` of its own, which also writes a response that streams; other
+responses have heads that recur, and these h11 writes once. A peer that ends its side while a request is being
+answered is gone: on HTTP a client cancels by closing its stream (CAN.7), and a half-closed stream looks the
+same as a closed one.
 """
 
 from __future__ import annotations
@@ -76,8 +78,17 @@ class Phase(Enum):
     CLOSED = auto()
 
 
+# Before Python 3.12 each ``Phase.READING`` is a call.
+READING, ANSWERING, WRITING, LINGERING, CLOSED = Phase
+
+
 class HttpConnection:
     """What happens between one client's bytes and the driver."""
+
+    half_closed = False
+    """Whether to end this side of the connection once the output has left."""
+    closed = False
+    """Whether to close the connection now, whatever has not left."""
 
     def __init__(
         self, endpoint: HttpEndpoint, *, peer: str | None, now: float, output_ready: Callable[[], None]
@@ -86,20 +97,25 @@ class HttpConnection:
         self._limits = endpoint.limits
         self._peer = peer
         self._output_ready = output_ready
-        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=self._limits.header_bytes)
-        self._phase = Phase.READING
+        self._h11 = self._reader()
+        self._phase = READING
         self._phase_deadline = now + self._limits.idle_timeout_ms / 1000
         self._stopping = False
         self._busy = False  # in a method that the loop called, and after which it looks for output
         # input
-        self._unparsed = 0  # bytes that h11 was given since the last head or message ended
+        self._given = 0  # bytes that h11 was given of the request, and of those after it
+        self._ahead = b""  # what came of those after it, once it has ended
         self._head_started = False
+        self._message_ended = False
+        self._keeps_alive = False  # whether it lets another one follow; known when it has ended
         self._input_ended = False
         self._is_head_request = False
         self._head: HttpHead | PageHead | Refusal | None = None
         # A client that polls says the same again and again: what came of a head is good for an equal one.
         self._said_before: tuple[Any, ...] = ()
         self._head_before: HttpHead | None = None
+        self._length: int | None = None
+        self._length_before: int | None = None
         self._body = bytearray()
         # the exchange
         self._channel: _Channel | None = None
@@ -123,17 +139,7 @@ class HttpConnection:
         """Whether to read. As long as that is so, a peer that goes away is noticed at once."""
         if self._input_ended:
             return False
-        return self._phase in _ALWAYS_READING or self._unparsed <= READ_BYTES
-
-    @property
-    def half_closed(self) -> bool:
-        """Whether to end this side of the connection once the output has left."""
-        return self._phase is Phase.LINGERING
-
-    @property
-    def closed(self) -> bool:
-        """Whether to close the connection now, whatever has not left."""
-        return self._phase is Phase.CLOSED
+        return len(self._ahead) <= READ_BYTES or self._phase is LINGERING
 
     @property
     def deadline(self) -> float:
@@ -147,11 +153,11 @@ class HttpConnection:
         self._busy = True
         if not data:
             self._end_input(now)
-        elif self._phase is not Phase.LINGERING and self._phase is not Phase.CLOSED:
-            self._unparsed += len(data)
-            self._h11.receive_data(data)
-            if self._phase is Phase.READING:
-                self._read(now)
+        elif self._phase is READING:
+            self._give(data)
+            self._read(now)
+        elif self._phase is not LINGERING and self._phase is not CLOSED:
+            self._ahead += data
         self._busy = False
 
     def take_output(self, now: float) -> bytes:
@@ -168,10 +174,10 @@ class HttpConnection:
     def written(self, now: float) -> None:
         """Note that what ``take_output`` gave has left."""
         self._writing = False
-        if self._output or self._phase is Phase.CLOSED:
+        if self._output or self._phase is CLOSED:
             return
         self._busy = True
-        if self._phase is Phase.WRITING:
+        if self._phase is WRITING:
             self._begin_next(now)
         elif self._streaming:
             self._phase_deadline = now + self._limits.keep_alive_ms / 1000
@@ -184,9 +190,9 @@ class HttpConnection:
         """Do what is due at ``deadline``; harmless before it."""
         if now < self.deadline:
             return
-        if self._writing or self._phase is Phase.LINGERING:
+        if self._writing or self._phase is LINGERING:
             self.lost()
-        elif self._phase is Phase.ANSWERING:
+        elif self._phase is ANSWERING:
             self._phase_deadline = inf  # until the comment has left
             self._put(self._h11.send(h11.Data(data=KEEP_ALIVE)))
         elif self._head is not None:
@@ -199,12 +205,13 @@ class HttpConnection:
     def stop(self, now: float) -> None:
         """Take no further request; close at once if none has begun."""
         self._stopping = True
-        if self._phase is Phase.READING and not self._head_started and not self._writing:
+        if self._phase is READING and not self._head_started and not self._writing:
             self.lost()
 
     def lost(self) -> None:
         """Give the connection up. The request under way, if there is one, loses its client."""
-        self._phase = Phase.CLOSED
+        self._phase = CLOSED
+        self.half_closed, self.closed = False, True
         self._phase_deadline = inf
         self._channel = None
         exchange, self._exchange = self._exchange, None
@@ -213,24 +220,32 @@ class HttpConnection:
 
     # -- reading ---------------------------------------------------------------------------------------
 
+    def _reader(self) -> h11.Connection:
+        return h11.Connection(h11.SERVER, max_incomplete_event_size=self._limits.header_bytes)
+
     def _end_input(self, now: float) -> None:
         self._input_ended = True
-        if self._phase is Phase.ANSWERING or self._phase is Phase.LINGERING:
+        if self._phase is ANSWERING or self._phase is LINGERING:
             self.lost()
-        else:
+        elif self._phase is READING:
             self._h11.receive_data(b"")
-            if self._phase is Phase.READING:
-                self._read(now)
+            self._read(now)
+
+    def _give(self, data: bytes) -> None:
+        self._given += len(data)
+        self._h11.receive_data(data)
 
     def _read(self, now: float) -> None:
         """Read on in the request, until it is complete or more bytes are needed."""
         try:
-            while self._phase is Phase.READING:
+            while self._phase is READING:
                 event = self._h11.next_event()
-                if type(event) is h11.Data:
-                    self._take_body(event.data)
-                elif type(event) is h11.Request:
+                if type(event) is h11.Request:
                     self._take_head(event, now)
+                    if self._length is not None:
+                        self._take_at_once(self._length)
+                elif type(event) is h11.Data:
+                    self._take_body(event.data)
                 elif type(event) is h11.EndOfMessage:
                     self._take_end()
                 elif event is h11.NEED_DATA:
@@ -245,23 +260,22 @@ class HttpConnection:
         if self._head is not None:
             if self._h11.they_are_waiting_for_100_continue:
                 self._put(self._h11.send(h11.InformationalResponse(status_code=100, headers=[])))
-        elif self._unparsed and not self._head_started:
+        elif self._given and not self._head_started:
             self._head_started = True
             self._phase_deadline = now + self._limits.header_timeout_ms / 1000
 
     def _take_head(self, request: h11.Request, now: float) -> None:
-        rest = len(self._h11.trailing_data[0])
-        size, self._unparsed = self._unparsed - rest, rest
         self._head_started = True
         self._is_head_request = request.method == b"HEAD"
         self._phase_deadline = now + self._limits.body_timeout_ms / 1000
-        if size > self._limits.header_bytes:
+        most = self._limits.header_bytes
+        if self._given > most and self._given - len(self._h11.trailing_data[0]) > most:
             self._refuse_broken(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
             return
         headers = request.headers.raw_items()
         said = request.method, request.target, request.http_version, headers
         if said == self._said_before:
-            self._head = self._head_before
+            self._head, self._length = self._head_before, self._length_before
             return
         names = {name.lower() for name, _ in headers}
         if b"transfer-encoding" in names and (b"content-length" in names or request.http_version < b"1.1"):
@@ -272,12 +286,20 @@ class HttpConnection:
         else:
             self._head = self._endpoint.check(request.method, request.target, headers)
             if isinstance(self._head, HttpHead):
-                self._said_before, self._head_before = said, self._head
+                self._length = _length_alone(request, self._head)
+                self._said_before, self._head_before, self._length_before = said, self._head, self._length
             elif isinstance(self._head, Refusal) and (
                 self._head.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
                 or self._h11.they_are_waiting_for_100_continue
             ):
                 self._refuse(self._head)  # and never see the body
+
+    def _take_at_once(self, length: int) -> None:
+        """Take in the body, if all of it has come: as almost always, and h11 has no more to say of it."""
+        rest = self._h11.trailing_data[0]
+        if len(rest) >= length:
+            self._keeps_alive = True
+            self._hand_in(rest[:length], ahead=rest[length:])
 
     def _take_body(self, data: bytes) -> None:
         self._body += data
@@ -285,13 +307,19 @@ class HttpConnection:
             self._refuse_long()
 
     def _take_end(self) -> None:
-        self._unparsed = len(self._h11.trailing_data[0])
-        head, body, self._body = self._head, self._body, bytearray()
+        self._keeps_alive = self._h11.their_state is h11.DONE
+        body, self._body = self._body, bytearray()
+        self._hand_in(body, ahead=self._h11.trailing_data[0])
+
+    def _hand_in(self, body: bytes | bytearray, *, ahead: bytes) -> None:
+        self._ahead = ahead
+        self._message_ended = True
+        head = self._head
         if isinstance(head, Refusal):
             self._refuse(head)
             return
         assert head is not None  # a message ends after its head
-        self._phase = Phase.ANSWERING
+        self._phase = ANSWERING
         self._phase_deadline = inf
         self._channel = channel = _Channel(self)
         exchange = self._endpoint.receive(head, body, channel, self._peer)
@@ -302,20 +330,25 @@ class HttpConnection:
 
     def _begin_next(self, now: float) -> None:
         """After an answer: on to the next request, or to the end."""
-        theirs = self._h11.their_state
-        if self._h11.our_state is h11.DONE and theirs is h11.DONE and not self._stopping:
-            self._h11.start_next_cycle()
-            self._head = None
-            self._head_started = self._is_head_request = False
+        if self._keeps_alive and not self._stopping:
+            self._h11 = self._reader()
+            self._head = self._length = None
+            self._head_started = self._message_ended = self._keeps_alive = self._is_head_request = False
             self._streaming = self._ready_is_due = False
-            self._phase = Phase.READING
+            self._phase = READING
             self._phase_deadline = now + self._limits.idle_timeout_ms / 1000
-            if self._unparsed or self._input_ended:
+            ahead, self._ahead, self._given = self._ahead, b"", 0
+            if ahead:
+                self._give(ahead)
+            if self._input_ended:
+                self._h11.receive_data(b"")
+            if ahead or self._input_ended:
                 self._read(now)
-        elif self._input_ended or (theirs in (h11.DONE, h11.MUST_CLOSE) and not self._unparsed):
+        elif self._input_ended or (self._message_ended and not self._ahead):
             self.lost()
         else:
-            self._phase = Phase.LINGERING
+            self._phase = LINGERING
+            self.half_closed = True
             self._phase_deadline = now + LINGER_SECONDS
 
     # -- answering -------------------------------------------------------------------------------------
@@ -328,7 +361,7 @@ class HttpConnection:
             if message is not None:
                 self._put(self._h11.send(h11.Data(data=encode_event(encode(message), event_id))))
             self._put(self._h11.send(END))
-            self._phase = Phase.WRITING
+            self._phase = WRITING
         else:
             self._answer(http_status, message, headers)
         self._announce_output()
@@ -336,7 +369,7 @@ class HttpConnection:
     def _open(self) -> None:
         if not self._streaming:
             self._streaming = True
-            self._put(self._h11.send(self._response(HTTPStatus.OK, STREAM_HEADERS, None)))
+            self._put(self._h11.send(_response(HTTPStatus.OK, STREAM_HEADERS, *self._circumstances())))
         self._announce_output()
 
     def _send(self, message: dict[str, Any], event_id: str | None) -> None:
@@ -376,17 +409,15 @@ class HttpConnection:
     def _answer(self, status: int, message: Mapping[str, Any] | None, more: Headers) -> None:
         """Send a whole response."""
         headers, body = response_parts(message, more)
-        data = self._h11.send(self._response(status, headers, len(body)))
-        if body and not self._is_head_request:
-            data += self._h11.send(h11.Data(data=body))
-        self._put(data + self._h11.send(END))
+        head = _head_of_whole(status, headers, len(body), *self._circumstances())
+        self._put(head if self._is_head_request else head + body)
         self._body.clear()
-        self._phase = Phase.WRITING
+        self._phase = WRITING
         self._phase_deadline = inf
 
-    def _response(self, status: int, headers: Headers, length: int | None) -> h11.Response:
-        closing = self._stopping or self._h11.their_state is not h11.DONE
-        return _response(status, headers, length, closing, self._endpoint.now_ms() // 1000)
+    def _circumstances(self) -> tuple[bool, int]:
+        """Return whether the response is the last one here, and the time of it, in Unix seconds."""
+        return self._stopping or not self._keeps_alive, self._endpoint.now_ms() // 1000
 
     def _put(self, data: bytes) -> None:
         if len(data) <= WRITE_BYTES:
@@ -395,26 +426,39 @@ class HttpConnection:
             self._output.extend(data[at : at + WRITE_BYTES] for at in range(0, len(data), WRITE_BYTES))
 
 
-_ALWAYS_READING: Final = frozenset({Phase.READING, Phase.LINGERING})
+def _length_alone(request: h11.Request, head: HttpHead) -> int | None:
+    """Return the length of a body, where it alone tells what comes next: the body, then another request.
+
+    ``None``: there is something else in the head that h11 heeds as well.
+    """
+    fields = head.headers
+    plain = head.method == "POST" and request.http_version == b"1.1" and _HEEDED.isdisjoint(fields)
+    if not plain or fields.get("connection", "keep-alive").lower() != "keep-alive":
+        return None
+    return int(fields.get("content-length", "0"))
+
+
+_HEEDED: Final = frozenset({"transfer-encoding", "upgrade"})
 
 
 @lru_cache(maxsize=256)
-def _response(status: int, headers: Headers, length: int | None, closing: bool, second: int) -> h11.Response:
-    """Return the head of a response; h11 checks every header of a new one, and most of them recur."""
+def _head_of_whole(status: int, headers: Headers, length: int, is_last: bool, second: int) -> bytes:
+    """Return the head of a response whose body has ``length`` bytes."""
+    response = _response(status, (*headers, ("content-length", str(length))), is_last, second)
+    return h11.Connection(h11.SERVER).send(response)
+
+
+def _response(status: int, headers: Headers, is_last: bool, second: int) -> h11.Response:
     fields = [("date", formatdate(second, usegmt=True)), *headers]
-    if length is not None:
-        fields.append(("content-length", str(length)))
-    if closing:
+    if is_last:
         fields.append(("connection", "close"))
     return h11.Response(status_code=status, reason=responses.get(status, ""), headers=fields)
 
 
 def busy_response(now_ms: int) -> bytes:
     """Return what a client is told when there are too many connections (LIM.3)."""
-    connection = h11.Connection(h11.SERVER)
     headers, body = response_parts(error_message(None, limit_reached("connections")))
-    head = _response(HTTPStatus.SERVICE_UNAVAILABLE, headers, len(body), True, now_ms // 1000)
-    return connection.send(head) + connection.send(h11.Data(data=body))
+    return _head_of_whole(HTTPStatus.SERVICE_UNAVAILABLE, headers, len(body), True, now_ms // 1000) + body
 
 
 class _Channel:

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
-from functools import lru_cache
 from re import compile as pattern
 from secrets import token_urlsafe
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import urlsplit
 
 import h11
@@ -33,21 +32,22 @@ from mcp_tasks_proto.requester import (
     NotificationReceived,
     RequestFailed,
     ResponseReceived,
-    SendRequest,
 )
 from mcp_tasks_proto.vocabulary import PROTOCOL_VERSION
-from mcp_tasks_proto.wire.http import request_headers
+from mcp_tasks_proto.wire.http import method_headers, params_headers
 from mcp_tasks_proto.wire.jsonrpc import Notification, Request, decode, encode, parse_message
 from mcp_tasks_proto.wire.sse import EventDecoder
+
+if TYPE_CHECKING:
+    from mcp_tasks_adapters.client.loop import Outgoing
 
 __all__ = [
     "Fact",
     "Headers",
     "HttpAddress",
     "HttpExchange",
-    "NewHead",
+    "RequestWriter",
     "check_headers",
-    "remembering_heads",
     "retry_after_ms",
 ]
 
@@ -60,6 +60,11 @@ SKIPPED_BYTES: Final = 64 * 1024
 """How much of a body that is no message is read, for the sake of the connection."""
 
 USER_AGENT: Final = ("User-Agent", "mcp-tasks-proto")
+
+_ASKED: Final = {
+    verb: h11.Request(method=verb, target="/", headers=[("Host", "")]) for verb in ("POST", "GET", "DELETE")
+}
+"""All that h11 must know of a request to read the response; headers that would matter are no caller's."""
 
 END: Final = h11.EndOfMessage()
 
@@ -147,29 +152,64 @@ def retry_after_ms(value: str, now_ms: int) -> int | None:
 _SECONDS: Final = pattern(r"[0-9]{1,9}")
 
 
-# -- heads of requests -------------------------------------------------------------------------------------
+# -- requests ----------------------------------------------------------------------------------------------
 
-NewHead = Callable[[str, str, "tuple[tuple[str, str], ...]"], h11.Request]
-"""Makes the head of a request of a method, a target and headers. Raises what h11 raises for bad ones."""
-
-HEADS: Final = 256
-"""How many heads are remembered, and how many characters of headers one of them may have."""
-HEAD_CHARS: Final = 2048
+BEGINNINGS: Final = 64
+"""How many beginnings of requests are remembered, and how many bytes one of them may have."""
+BEGINNING_BYTES: Final = 4096
 
 
-def _new_head(verb: str, target: str, headers: tuple[tuple[str, str], ...]) -> h11.Request:
-    return h11.Request(method=verb, target=target, headers=list(headers))
+class RequestWriter:
+    """Writes requests to one endpoint, for all connections to it; ``encode`` writes their messages.
 
+    What comes from outside, and recurs, h11 checks and writes: the request line and most headers. That
+    beginning is remembered. The other headers are safe as they are made.
+    """
 
-def remembering_heads() -> NewHead:
-    """Return what makes heads and remembers them: h11 checks every header of a new one, and polls recur."""
-    remembered = lru_cache(maxsize=HEADS)(_new_head)
+    def __init__(self, address: HttpAddress, encode: Callable[[Mapping[str, Any]], bytes] = encode) -> None:
+        self._address = address
+        self._encode = encode
+        self._beginnings: dict[object, bytes] = {}
 
-    def new_head(verb: str, target: str, headers: tuple[tuple[str, str], ...]) -> h11.Request:
-        small = sum(len(value) for _, value in headers) <= HEAD_CHARS
-        return (remembered if small else _new_head)(verb, target, headers)
+    def write(self, request: Outgoing, more: Headers = ()) -> bytes:
+        """Return the bytes of a request. ``more`` are headers of the caller's.
 
-    return new_head
+        Raises :class:`LocalProtocolError` for a request that HTTP cannot carry.
+        """
+        body = b"" if request.message is None else self._encode(request.message)
+        try:
+            if isinstance(request, SendLegacy):
+                recurring = request.verb, request.version, request.session, request.last_event_id, *more
+                beginning, fields = self._beginning(recurring, request, more), ""
+            else:
+                method, params = request.message["method"], request.message["params"]
+                recurring = method, params["_meta"][PROTOCOL_VERSION], *more
+                beginning = self._beginning(recurring, request, more)
+                said = params_headers(method, params, request.parameters)
+                fields = "".join([f"{name}: {value}\r\n" for name, value in said])
+        except (h11.LocalProtocolError, ValueError, TypeError, AttributeError) as error:
+            raise LocalProtocolError(f"the request's headers cannot be sent: {error}") from None
+        return b"%b%bContent-Length: %d\r\n\r\n%b" % (beginning, fields.encode("ascii"), len(body), body)
+
+    def _beginning(self, recurring: object, request: Outgoing, more: Headers) -> bytes:
+        """Return the beginning of a request; ``recurring`` is all that it depends on."""
+        beginning = self._beginnings.get(recurring)
+        if beginning is None:
+            beginning = self._new_beginning(request, more)
+            if len(beginning) <= BEGINNING_BYTES:
+                if len(self._beginnings) == BEGINNINGS:
+                    self._beginnings.clear()
+                self._beginnings[recurring] = beginning
+        return beginning
+
+    def _new_beginning(self, request: Outgoing, more: Headers) -> bytes:
+        check_headers(more)
+        verb = request.verb if isinstance(request, SendLegacy) else "POST"
+        headers = [("Host", self._address.authority), *_recurring_headers(request), *more]
+        if not any(name.lower() == "user-agent" for name, _ in more):
+            headers.append(USER_AGENT)
+        head = h11.Request(method=verb, target=self._address.target, headers=headers)
+        return h11.Connection(h11.CLIENT).send(head).removesuffix(b"\r\n")
 
 
 # -- one connection ----------------------------------------------------------------------------------------
@@ -187,19 +227,11 @@ class HttpExchange:
     """What is said on one connection: requests, one after the other, and their responses.
 
     ``begin`` a request, write what it returns, and ``receive`` until ``over``. Then ``reusable`` says whether
-    another may follow. ``new_head`` makes the heads of requests, ``encode`` their bodies.
+    another may follow.
     """
 
-    def __init__(
-        self,
-        address: HttpAddress,
-        limits: Limits,
-        new_head: NewHead = _new_head,
-        encode: Callable[[Mapping[str, Any]], bytes] = encode,
-    ) -> None:
-        self._address = address
-        self._new_head = new_head
-        self._encode = encode
+    def __init__(self, writer: RequestWriter, limits: Limits) -> None:
+        self._writer = writer
         self._limits = limits
         self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.header_bytes)
         self.request = 0
@@ -220,37 +252,26 @@ class HttpExchange:
     @property
     def reusable(self) -> bool:
         """Whether the connection is ready for another request."""
-        done = self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE
-        return self.over and done and self._h11.trailing_data == (b"", False)
+        # This side is done as well: h11 knows of no more to send since the request began.
+        done = self.over and self._h11.their_state is h11.DONE
+        return done and self._h11.trailing_data == (b"", False)
 
-    def begin(self, request: SendRequest | SendLegacy, more: Headers = ()) -> bytes:
+    def begin(self, request: Outgoing, more: Headers = ()) -> bytes:
         """Return the bytes of a request. ``more`` are headers of the caller's.
 
         Raises :class:`LocalProtocolError` for a request that HTTP cannot carry; the connection is as before.
         """
-        verb = request.verb if isinstance(request, SendLegacy) else "POST"
-        body = b"" if request.message is None else self._encode(request.message)
-        headers = [
-            ("Host", self._address.authority),
-            *_message_headers(request),
-            ("Content-Length", str(len(body))),
-        ]
-        try:
-            check_headers(more)
-            headers += more
-            if not any(name.lower() == "user-agent" for name, _ in more):
-                headers.append(USER_AGENT)
-            head = self._new_head(verb, self._address.target, tuple(headers))
-        except (h11.LocalProtocolError, ValueError, TypeError, AttributeError) as error:
-            raise LocalProtocolError(f"the request's headers cannot be sent: {error}") from None
+        data = self._writer.write(request, more)
+        legacy = request if isinstance(request, SendLegacy) else None
+        verb = "POST" if legacy is None else legacy.verb
         if self._h11.our_state is h11.DONE:
             self._h11.start_next_cycle()
-        self.request, self._legacy = request.request, isinstance(request, SendLegacy)
-        self._is_get = verb == "GET"
+        self.request, self._legacy, self._is_get = request.request, legacy is not None, verb == "GET"
         self.over, self.silent = False, True
         self._last_event_id = ""
-        sent = [self._h11.send(head), self._h11.send(h11.Data(data=body)), self._h11.send(END)]
-        return b"".join(part for part in sent if part)
+        self._h11.send(_ASKED[verb])
+        self._h11.send(END)
+        return data
 
     def receive(self, data: bytes, now_ms: int) -> list[Fact]:
         """Take in bytes from the server, or ``b""``: it sends no more. Return what that says.
@@ -286,26 +307,20 @@ class HttpExchange:
                 return
 
     def _take_head(self, response: h11.Response, now_ms: int) -> None:
-        headers = {
-            name: value.decode("latin-1")
-            for raw_name, value in response.headers.raw_items()
-            if (name := raw_name.lower()) in _LOOKED_AT
-        }
-        status = response.status_code
-        wait = headers.get(b"retry-after")
-        pause_ms = None if wait is None else retry_after_ms(wait.strip(), now_ms)
-        session = headers.get(SESSION_HEADER.encode()) if self._legacy else None
-        self._reply = HttpReply(status=status, retry_after_ms=pause_ms, session=session)
-        media_type = headers.get(b"content-type", "").partition(";")[0].strip().lower()
-        if media_type == "application/json":
+        headers = {name.lower(): value for name, value in response.headers.raw_items()}
+        content_type = headers.get(b"content-type", b"")
+        if content_type != _JSON:
+            content_type = content_type.partition(b";")[0].strip().lower()
+        if content_type == _JSON:
             self._kind = _Body.MESSAGE
-        elif media_type == "text/event-stream" and 200 <= status < 300:
+        elif content_type == b"text/event-stream" and 200 <= response.status_code < 300:
             self._kind = _Body.EVENTS
             self._events = EventDecoder(self._limits)
             if self._is_get:
                 self._facts.append(StreamOpened(self.request))
         else:
             self._kind = _Body.OTHER
+        self._reply = _reply(response.status_code, headers, now_ms, legacy=self._legacy)
         self._body, self._skipped = bytearray(), 0
 
     def _take_body(self, data: bytes) -> None:
@@ -373,16 +388,29 @@ class HttpExchange:
         self._facts.append(failure)
 
 
-_LOOKED_AT: Final = frozenset({b"content-type", b"retry-after", SESSION_HEADER.encode()})
-"""Headers of a response that say something to this side, beside those that h11 looks at."""
+_JSON: Final = b"application/json"
+_SESSION: Final = SESSION_HEADER.encode()
+_SUCCESS: Final = HttpReply(status=200)
 
 
-def _message_headers(request: SendRequest | SendLegacy) -> list[tuple[str, str]]:
-    """Return what a message's own era has it say in headers."""
+def _reply(status: int, headers: Mapping[bytes, bytes], now_ms: int, *, legacy: bool) -> HttpReply:
+    """Return what an engine must know of a response."""
+    wait = headers.get(b"retry-after")
+    session = headers.get(_SESSION) if legacy else None
+    if status == 200 and wait is None and session is None:
+        return _SUCCESS
+    return HttpReply(
+        status=status,
+        retry_after_ms=None if wait is None else retry_after_ms(wait.decode("latin-1").strip(), now_ms),
+        session=None if session is None else session.decode("latin-1"),
+    )
+
+
+def _recurring_headers(request: Outgoing) -> list[tuple[str, str]]:
+    """Return what a message's own era has it say in headers, except of its params."""
     if isinstance(request, SendLegacy):
         return _legacy_headers(request)
-    method, params = request.message["method"], request.message["params"]
-    return request_headers(method, params, params["_meta"][PROTOCOL_VERSION], request.parameters)
+    return method_headers(request.message["method"], request.message["params"]["_meta"][PROTOCOL_VERSION])
 
 
 def _legacy_headers(request: SendLegacy) -> list[tuple[str, str]]:

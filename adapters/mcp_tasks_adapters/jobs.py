@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -21,45 +21,40 @@ class Errand(Generic[_Outcome]):
     first step. ``run`` raises nothing but its loop's cancellation.
     """
 
-    __slots__ = ("_ended", "_job", "_loop", "_over", "_run", "_running", "_stays")
+    __slots__ = ("_cancelled", "_ended", "_job", "_loop", "_over", "_run", "_running", "_stays")
 
     def __init__(
         self,
         loop: Loop,
-        run: Callable[[], Awaitable[_Outcome]],
+        run: Callable[[], Coroutine[Any, Any, _Outcome]],
         ended: Callable[[_Outcome | None], None],
     ) -> None:
         self._loop = loop
-        self._run: Callable[[], Awaitable[Any]] = run
+        self._run: Callable[[], Coroutine[Any, Any, Any]] = run
         self._ended: Callable[[Any], None] = ended
         self._running = False
+        self._cancelled = False
         self._over = False
         self._stays = False
         self._job = loop.spawn(self._go)
 
     async def _go(self) -> None:
-        if self._over:
-            return
-        self._running = True
-        await self._once(self._run)
         while not self._over:
-            await self._once(self._after_others)
+            outcome = None
+            try:
+                if self._running:
+                    await self._loop.checkpoint()
+                self._running = True
+                outcome = await self._run()
+                self._stays = True
+            finally:
+                self._over = True
+                self._ended(outcome)
+                self._stays = False
 
-    async def _once(self, run: Callable[[], Awaitable[Any]]) -> None:
-        outcome = None
-        try:
-            outcome = await run()
-            self._stays = True
-        finally:
-            self._over = True
-            self._ended(outcome)
-            self._stays = False
-
-    async def _after_others(self) -> Any:
-        await self._loop.checkpoint()
-        return await self._run()
-
-    def goes_on(self, run: Callable[[], Awaitable[_Later]], ended: Callable[[_Later | None], None]) -> bool:
+    def goes_on(
+        self, run: Callable[[], Coroutine[Any, Any, _Later]], ended: Callable[[_Later | None], None]
+    ) -> bool:
         """Go on with ``run`` in the same job, after others had their turn; return whether that is possible.
 
         It is within ``ended``, unless the job was cancelled: then, and later, ``run`` needs an errand of its
@@ -73,8 +68,9 @@ class Errand(Generic[_Outcome]):
 
     def cancel(self) -> None:
         """Cancel it, the loop's own way; harmless once it has ended."""
-        if self._over:
+        if self._over or self._cancelled:
             return
+        self._cancelled = True  # once: on asyncio, a second time would interrupt its cleaning up
         if not self._running:
             self._over = True
             self._ended(None)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from mcp_tasks_adapters.client.loop import ClientLoop, Process, Unasked
+from mcp_tasks_adapters.client.loop import ClientLoop, Outgoing, Process, Unasked
 from mcp_tasks_adapters.client.processes import look_after, see_off
 from mcp_tasks_adapters.client.turns import Turn, pieces
 from mcp_tasks_adapters.driver import Event
@@ -28,7 +28,6 @@ from mcp_tasks_proto.requester import (
     NotificationReceived,
     RequestFailed,
     ResponseReceived,
-    SendRequest,
 )
 from mcp_tasks_proto.vocabulary import PROGRESS_TOKEN, SUBSCRIPTION_ID
 from mcp_tasks_proto.wire.jsonrpc import (
@@ -85,7 +84,7 @@ class StdioDialogue:
         """Whether something waits to be written."""
         return bool(self._output)
 
-    def ask(self, request: SendRequest | SendLegacy) -> None:
+    def ask(self, request: Outgoing) -> None:
         """Have a message written. Raises :class:`LocalProtocolError` for what is not JSON."""
         message = request.message or {}
         self._output[request.request] = frame(encode(message))
@@ -289,7 +288,7 @@ class StdioTransport:
         self._process = await self._started()
         self._begin_life()
 
-    def send(self, request: SendRequest | SendLegacy, report: Report, *, once: bool = False) -> None:
+    def send(self, request: Outgoing, report: Report, *, once: bool = False) -> None:
         """Send a request, and report what comes of it. Here everything is sent ``once`` at most."""
         try:
             self._dialogue.ask(request)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from attrs import evolve
-from mcp_tasks_adapters.http_exchange import Fact, HttpAddress, HttpExchange
+from mcp_tasks_adapters.http_exchange import Fact, HttpAddress, HttpExchange, RequestWriter
 from mcp_tasks_adapters.kit.http import Response as KitResponse
 
 from fuzz.comparing import same
@@ -68,7 +68,7 @@ def _examined(pieces: list[bytes]) -> list[KitFact]:
 
 def _received(pieces: list[bytes], send: SendRequest | SendLegacy) -> list[Fact]:
     """Return all facts, without what is random in them, and without what h11 says of nonsense."""
-    exchange = HttpExchange(ADDRESS, LIMITS)
+    exchange = HttpExchange(RequestWriter(ADDRESS), LIMITS)
     exchange.begin(send)
     facts: list[Fact] = []
     bound = LIMITS.message_bytes + max(map(len, pieces), default=0)

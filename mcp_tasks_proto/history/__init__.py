@@ -15,7 +15,14 @@ from mcp_tasks_proto.history.access import (
 )
 from mcp_tasks_proto.history.controls import control_request
 from mcp_tasks_proto.history.entries import TaskEntry, TimelineEvent, entry_from_json, entry_to_json
-from mcp_tasks_proto.history.ledger import Observation, assign, observe, opened
+from mcp_tasks_proto.history.ledger import (
+    Observation,
+    assign,
+    count_polls,
+    observe,
+    opened,
+    repeats,
+)
 from mcp_tasks_proto.history.retention import (
     DAY_MS,
     LONGEST_METADATA_MS,
@@ -55,6 +62,7 @@ __all__ = [
     "Viewer",
     "assign",
     "control_request",
+    "count_polls",
     "decide_access",
     "decide_project",
     "entry_from_json",
@@ -66,5 +74,6 @@ __all__ = [
     "place_of",
     "project_list",
     "project_page",
+    "repeats",
     "task_page",
 ]

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 from mcp_tasks_proto.history.entries import ASSIGNED, CREATED, STATUS, TaskEntry, TimelineEvent
 from mcp_tasks_proto.lifecycle import Status
 
-__all__ = ["LONGEST_TIMELINE", "Observation", "assign", "observe", "opened"]
+__all__ = ["LONGEST_TIMELINE", "Observation", "assign", "count_polls", "observe", "opened", "repeats"]
 
 LONGEST_TIMELINE: Final = 1024
 """Events kept of one task. The last place is for its end, and what no longer fits is not listed."""
@@ -70,7 +70,7 @@ def observe(entry: TaskEntry, seen: Observation) -> TaskEntry:
     changes: dict[str, Any] = {}
     if seen.polled:
         changes["polls"] = entry.polls + 1
-    if seen.status is not entry.status and not entry.status.terminal:
+    if not repeats(entry, seen):
         at_ms = max(seen.at_ms, entry.updated_at_ms)
         changes |= {"status": seen.status, "updated_at_ms": at_ms}
         room = LONGEST_TIMELINE - (0 if seen.status.terminal else 1)
@@ -78,6 +78,16 @@ def observe(entry: TaskEntry, seen: Observation) -> TaskEntry:
             event = TimelineEvent(kind=STATUS, at_ms=at_ms, status=seen.status)
             changes["timeline"] = (*entry.timeline, event)
     return _changed(entry, changes)
+
+
+def repeats(entry: TaskEntry, seen: Observation) -> bool:
+    """Whether there is nothing to note but that there was a poll, if there was one."""
+    return seen.status is entry.status or entry.status.terminal
+
+
+def count_polls(entry: TaskEntry, polls: int) -> TaskEntry:
+    """Note so many polls at once, as :func:`observe` does one that :func:`repeats` what is noted."""
+    return evolve(entry, version=entry.version + polls, polls=entry.polls + polls) if polls else entry
 
 
 def assign(entry: TaskEntry, *, actor: str, assignee: str | None, now: int) -> TaskEntry:

@@ -17,8 +17,8 @@ from mcp_tasks_proto.proxy.errors import Trouble, trouble
 from mcp_tasks_proto.proxy.orphans import Orphans
 from mcp_tasks_proto.proxy.settings import Upstream
 from mcp_tasks_proto.proxy.upstreams import Target
-from mcp_tasks_proto.wire.reading import read_view
-from mcp_tasks_proto.wire.schema import ParamsError, TaskView
+from mcp_tasks_proto.proxy.views import STATUSES, View
+from mcp_tasks_proto.wire.reading import is_view
 
 __all__ = ["Adoptions"]
 
@@ -40,7 +40,7 @@ class Adoptions:
         tool: str,
         declared: Mapping[str, Any],
         collapsed: bool,
-        then: Callable[[Binding, TaskView], None],
+        then: Callable[[Binding, View], None],
     ) -> None:
         """Bind the task of a create result; ``then`` is called once that is durable, its caller still there.
 
@@ -60,9 +60,9 @@ class Adoptions:
             if isinstance(outcome, Binding):
                 self.discard(outcome)
                 return None
-            return self._reject(exchange, target, view.task_id, outcome)
+            return self._reject(exchange, target, view["taskId"], outcome)
 
-        return self.desk.bind(binding, access=exchange.access, status=view.status, then=bound)
+        return self.desk.bind(binding, access=exchange.access, status=STATUSES[view["status"]], then=bound)
 
     def discard(self, binding: Binding) -> None:
         """Give up a task whose handle nobody has got."""
@@ -71,21 +71,20 @@ class Adoptions:
             Target(binding.upstream, binding.authorization, binding.identity), binding.upstream_task_id
         )
 
-    def _read(self, result: Mapping[str, Any]) -> TaskView | None:
+    def _read(self, result: Mapping[str, Any]) -> View | None:
         """Read a create result; a payload that it must not have is not looked at (LIFE.3)."""
-        longest = self.desk.shared.limits.upstream_id_chars
-        try:
-            view = read_view(result, without=_PAYLOAD)
-        except ParamsError:
+        if not _PAYLOAD.isdisjoint(result):
+            result = {name: value for name, value in result.items() if name not in _PAYLOAD}
+        if not is_view(result):
             return None
-        return view if 0 < len(view.task_id) <= longest else None
+        return result if 0 < len(result["taskId"]) <= self.desk.shared.limits.upstream_id_chars else None
 
     def _binding(
         self,
         exchange: Exchange,
         upstream: Upstream,
         target: Target,
-        view: TaskView,
+        view: View,
         *,
         tool: str,
         declared: Mapping[str, Any],
@@ -97,17 +96,17 @@ class Adoptions:
             handle="",
             upstream=target.upstream,
             identity=upstream.identity,
-            upstream_task_id=view.task_id,
+            upstream_task_id=view["taskId"],
             authorization=target.authorization,
             principal=exchange.principal,
             project=exchange.access.project,
             tool=tool,
             declared=declared,
-            created_at=view.created_at,
+            created_at=view["createdAt"],
             bound_at_ms=shared.now,
-            ttl_ms=clamp_ttl(view.ttl_ms, limits.keep_ms),
+            ttl_ms=clamp_ttl(view.get("ttlMs"), limits.keep_ms),
             keep_ms=limits.keep_ms,
-            poll_interval_ms=clamp_poll_interval(view.poll_interval_ms, limits.poll_floor_ms),
+            poll_interval_ms=clamp_poll_interval(view.get("pollIntervalMs"), limits.poll_floor_ms),
             collapsed=collapsed,
         )
 

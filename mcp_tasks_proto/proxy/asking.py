@@ -18,7 +18,6 @@ from mcp_tasks_proto.proxy.effects import (
     LoadTask,
     SaveBinding,
     SaveSnapshot,
-    TaskQuota,
 )
 from mcp_tasks_proto.proxy.handles import MOST_RANDOM_BYTES, RANDOM_BYTES, check_random
 from mcp_tasks_proto.proxy.inputs import RandomDrawn, SnapshotKept, TaskLoaded
@@ -76,12 +75,11 @@ class Asking:
         then: Callable[[Saved | SaveFailed | SaveRefused], None],
     ) -> None:
         """Ask for a binding to be kept, with its entry in the ledger."""
-        limits = self.shared.limits
         self.shared.out.append(
             SaveBinding(
                 binding=binding,
                 entry=entry,
-                quota=TaskQuota(tasks=limits.tasks, tasks_per_principal=limits.tasks_per_principal),
+                quota=self.shared.quota,
                 token=self._ask((Saved, SaveFailed, SaveRefused), then),
             )
         )

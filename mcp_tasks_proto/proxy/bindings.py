@@ -24,6 +24,7 @@ __all__ = [
     "check_binding",
     "exposed_name",
     "find_tool",
+    "with_handle",
 ]
 
 
@@ -72,6 +73,32 @@ class Binding:
     def promoted(self) -> bool:
         """Whether the task is the proxy's own."""
         return self.upstream_task_id is None
+
+
+def with_handle(binding: Binding, handle: str) -> Binding:
+    """Return a binding under another handle.
+
+    As ``attrs.evolve`` does, which finds out anew each time what there is to be copied: each task is bound.
+    """
+    return Binding(
+        handle=handle,
+        upstream=binding.upstream,
+        identity=binding.identity,
+        upstream_task_id=binding.upstream_task_id,
+        authorization=binding.authorization,
+        principal=binding.principal,
+        project=binding.project,
+        tool=binding.tool,
+        declared=binding.declared,
+        created_at=binding.created_at,
+        bound_at_ms=binding.bound_at_ms,
+        ttl_ms=binding.ttl_ms,
+        keep_ms=binding.keep_ms,
+        poll_interval_ms=binding.poll_interval_ms,
+        node=binding.node,
+        collapsed=binding.collapsed,
+        extra=binding.extra,
+    )
 
 
 def binding_to_json(binding: Binding) -> dict[str, Any]:

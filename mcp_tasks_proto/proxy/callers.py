@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from mcp_tasks_proto.effects import StopCall
 from mcp_tasks_proto.errors import (
@@ -17,7 +17,7 @@ from mcp_tasks_proto.errors import (
 )
 from mcp_tasks_proto.exchanges import OpenExchanges
 from mcp_tasks_proto.inputs import HttpHead, MessageReceived
-from mcp_tasks_proto.negotiation import TASK_METHODS, Reason, Refused, negotiate
+from mcp_tasks_proto.negotiation import TASK_METHODS, Accepted, Reason, negotiate
 from mcp_tasks_proto.proxy.inputs import MessageAdmitted
 from mcp_tasks_proto.proxy.settings import Access
 from mcp_tasks_proto.proxy.shared import Shared
@@ -73,17 +73,6 @@ class Exchange:
         return self.http is None or self.http.accepts_stream
 
 
-_NONE: Final = frozenset[str]()
-
-
-@frozen
-class _Served:
-    """What is served to one caller; for :func:`negotiate`."""
-
-    versions: tuple[str, ...]
-    methods: frozenset[str]
-
-
 @define(eq=False, kw_only=True)
 class Callers(OpenExchanges[Exchange]):
     """The exchanges of one proxy with its callers."""
@@ -99,34 +88,39 @@ class Callers(OpenExchanges[Exchange]):
         return self.shared.limits.exchanges
 
     def _begin(self, received: MessageReceived, request: Request) -> None:
-        settings = self.shared.settings
-        access = received.access if isinstance(received, MessageAdmitted) else settings.access
-        methods = settings.methods if settings.single else _NONE
+        shared = self.shared
         decision = negotiate(
             request,
             http=received.http,
             tasks_enabled=received.tasks_enabled,
-            settings=_Served(settings.versions, methods),
+            settings=shared.served,
             tools={},
         )
-        refused = decision if isinstance(decision, Refused) else None
-        # The method comes before the capability (NEG.3), and whether it is served the engine finds out first.
-        undecided = refused and refused.reason is Reason.CAPABILITY and request.method in TASK_METHODS
-        if refused is not None and not undecided:
-            self._refuse(received, request.id, refused.error, refused.http_status)
+        capabilities: Mapping[str, Any] = {}
+        may_use_tasks, refusal = False, None
+        if isinstance(decision, Accepted):
+            capabilities, may_use_tasks = decision.capabilities, decision.declares_tasks
+        elif decision.reason is Reason.CAPABILITY and request.method in TASK_METHODS:
+            # The method comes before the capability (NEG.3), and whether it is served the engine finds out.
+            refusal = decision.error
+        else:
+            self._refuse(received, request.id, decision.error, decision.http_status)
             return
+        access, legacy = shared.settings.access, False
+        if isinstance(received, MessageAdmitted):
+            access, legacy = received.access, received.legacy
         exchange = Exchange(
             key=received.exchange,
             request=request,
-            capabilities={} if isinstance(decision, Refused) else decision.capabilities,
-            may_use_tasks=not isinstance(decision, Refused) and decision.declares_tasks,
+            capabilities=capabilities,
+            may_use_tasks=may_use_tasks,
             tasks_enabled=received.tasks_enabled,
             connection=received.connection,
             principal=received.principal,
             access=access,
-            legacy=isinstance(received, MessageAdmitted) and received.legacy,
+            legacy=legacy,
             http=received.http,
-            refusal=None if refused is None else refused.error,
+            refusal=refusal,
         )
         self._open(exchange)
         self.begin(exchange)
@@ -146,7 +140,9 @@ class Callers(OpenExchanges[Exchange]):
 
     def result(self, exchange: Exchange, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return a result as a message; every one says what it is and who gave it (WIRE.4)."""
-        meta = {**body.get("_meta", {}), SERVER_INFO: self.shared.server_info}
+        meta = {SERVER_INFO: self.shared.server_info}
+        if "_meta" in body:
+            meta = {**body["_meta"], **meta}
         return result_message(exchange.request.id, {"resultType": "complete", **body, "_meta": meta})
 
     def relay(self, exchange: Exchange, notification: Notification, params: Mapping[str, Any]) -> None:

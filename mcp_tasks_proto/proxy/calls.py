@@ -27,7 +27,7 @@ from mcp_tasks_proto.proxy.call import Call, failure, needs_tasks
 from mcp_tasks_proto.proxy.callers import Exchange
 from mcp_tasks_proto.proxy.carrying import meta_for_upstream, params_for_upstream
 from mcp_tasks_proto.proxy.collapsing import Collapsing
-from mcp_tasks_proto.proxy.decision import Circumstances, Era, Kind, Row, decide, judge_answer
+from mcp_tasks_proto.proxy.decision import Era, Kind, Row, find_row, judge_answer
 from mcp_tasks_proto.proxy.desk import Desk
 from mcp_tasks_proto.proxy.discovering import Found
 from mcp_tasks_proto.proxy.discovery import Discovery, UpstreamTool
@@ -40,12 +40,13 @@ from mcp_tasks_proto.proxy.results import ResultCache, fingerprint, limited
 from mcp_tasks_proto.proxy.rounds import Rounds
 from mcp_tasks_proto.proxy.settings import Upstream
 from mcp_tasks_proto.proxy.upstreams import Answer, Target
-from mcp_tasks_proto.proxy.views import created, own_view
+from mcp_tasks_proto.proxy.views import View, created, own_view
 from mcp_tasks_proto.settings import TaskSupport
 from mcp_tasks_proto.vocabulary import PROGRESS_TOKEN, TASKS_EXTENSION
 from mcp_tasks_proto.wire.http import check_parameter_headers
 from mcp_tasks_proto.wire.jsonrpc import Notification, is_id
-from mcp_tasks_proto.wire.schema import CallToolParams, ParamsError, TaskView, structure, timestamp
+from mcp_tasks_proto.wire.reading import CALL_MEMBERS, misfit
+from mcp_tasks_proto.wire.schema import CallToolParams, ParamsError, structure, timestamp
 
 __all__ = ["Call", "Calls"]
 
@@ -71,10 +72,13 @@ class Calls:
     def call_tool(self, exchange: Exchange) -> None:
         """Take in a ``tools/call``."""
         desk = self.desk
+        params = exchange.request.params
         try:
-            name = structure(CallToolParams, exchange.request.params).name
+            if "name" not in params or misfit(params, CALL_MEMBERS):
+                structure(CallToolParams, params)  # which says what is wrong
         except ParamsError as problem:
             return desk.callers.fail(exchange, invalid_params(str(problem)))
+        name = params["name"]
         found = find_tool(desk.shared.settings, exchange.access, name)
         if found is None:
             return desk.callers.fail(exchange, _unknown_tool(name))
@@ -100,30 +104,40 @@ class Calls:
             round=round_,
             tool=tool,
         )
-        return self.desk.discoveries.want(call.target, partial(self._discovered, call))
+        found = self.desk.discoveries.known(call.target)
+        if found is None:
+            return self.desk.discoveries.want(call.target, partial(self._discovered, call))
+        return self._decide(call, found)
 
     def _discovered(self, call: Call, found: Found) -> None:
+        """Go on after a while; the settings may be others by now (PRX.7)."""
         exchange, desk = call.exchange, self.desk
         if not exchange.open:
             return None
         if isinstance(found, Trouble):
             return desk.callers.fail(exchange, trouble(found))
+        if call.tool is not None:
+            name = exchange.request.params["name"]
+            if find_tool(desk.shared.settings, exchange.access, name) != (call.upstream, call.tool):
+                return desk.callers.fail(exchange, _unknown_tool(name))
+        return self._decide(call, found)
+
+    def _decide(self, call: Call, found: Discovery) -> None:
+        exchange, desk = call.exchange, self.desk
         call.declared = self._declarable(exchange, found)
         if call.round.answers and not any(kind in call.declared for kind in INPUT_KINDS):
             call.round = evolve(call.round, answers={})  # nothing can have been asked (PRX.10)
         if call.tool is not None:
             name = exchange.request.params["name"]
             call.definition = found.tools.get(call.tool)
-            # The settings may be others by now (PRX.7).
-            allowed = find_tool(desk.shared.settings, exchange.access, name) == (call.upstream, call.tool)
-            if call.definition is None or not allowed:
+            if call.definition is None:
                 return desk.callers.fail(exchange, _unknown_tool(name))
-            if exchange.http is not None:
+            if call.definition.parameters and exchange.http is not None:
                 arguments = exchange.request.params.get("arguments")
                 mismatch = check_parameter_headers(exchange.http, call.definition.parameters, arguments)
                 if mismatch is not None:
                     return desk.callers.fail(exchange, mismatch)
-            call.row = decide(self._circumstances(call, call.definition, found)).row
+            call.row = self._row(call, call.definition, found)
             if call.definition.support is TaskSupport.REQUIRED and not exchange.may_use_tasks:
                 # It would be refused, whatever the upstream's era calls that (NEG.5).
                 if call.row is not Row.COLLAPSE:
@@ -148,10 +162,10 @@ class Calls:
         params = params_for_upstream(request, call.tool, call.round, shared.limits)
         return fingerprint(request.method, params, meta_for_upstream(request, shared.limits), call.declared)
 
-    def _circumstances(self, call: Call, tool: UpstreamTool, found: Discovery) -> Circumstances:
+    def _row(self, call: Call, tool: UpstreamTool, found: Discovery) -> Row:
         settings, exchange = self.desk.shared.settings, call.exchange
         name = exchange.request.params["name"]
-        return Circumstances(
+        return find_row(
             caller=Era.LEGACY if exchange.legacy else Era.MODERN,
             declares=exchange.may_use_tasks,
             profile_allows=settings.profile(exchange.access).allows_tasks(name),
@@ -169,7 +183,7 @@ class Calls:
         settings = self.desk.shared.settings
         declared = declarable(exchange.capabilities, settings.input_kinds)
         offered, served = exchange.capabilities.get("extensions"), found.capabilities.get("extensions")
-        if isinstance(offered, dict) and isinstance(served, dict):
+        if settings.extensions and isinstance(offered, dict) and isinstance(served, dict):
             common = [name for name in offered if name in settings.extensions and name in served]
             if common:
                 declared["extensions"] = {name: offered[name] for name in common}
@@ -249,10 +263,6 @@ class Calls:
     def _take_result(self, call: Call, result: Mapping[str, Any]) -> None:
         exchange, desk = call.exchange, self.desk
         match judge_answer(exchange.request.method, result, declared=call.declares):
-            case Kind.COMPLETE:
-                self._complete(call, desk.rewriter().result(result))
-            case Kind.INPUT_REQUIRED:
-                self.rounds.relay(exchange, call.declared, result)
             case Kind.TASK:
                 collapsed = call.row is Row.COLLAPSE
                 self.adoptions.adopt(
@@ -265,6 +275,10 @@ class Calls:
                     collapsed=collapsed,
                     then=partial(self._collapse if collapsed else self._hand_out, exchange),
                 )
+            case Kind.COMPLETE:
+                self._complete(call, desk.rewriter().result(result))
+            case Kind.INPUT_REQUIRED:
+                self.rounds.relay(exchange, call.declared, result)
             case Kind.UNASKED_TASK:
                 desk.discoveries.drop(call.target)
                 self.orphans.cancel(call.target, result.get("taskId"))
@@ -313,12 +327,12 @@ class Calls:
         view = own_view(binding, Status.WORKING, binding.bound_at_ms)
         self.desk.callers.reply(exchange, {**view, "resultType": "task"})
 
-    def _hand_out(self, exchange: Exchange, binding: Binding, view: TaskView) -> None:
+    def _hand_out(self, exchange: Exchange, binding: Binding, view: View) -> None:
         desk = self.desk
-        result = created(view, binding, desk.rewriter(binding), desk.shared.settings)
+        result = created(view, binding, partial(desk.rewriter, binding), desk.shared.settings)
         desk.callers.reply(exchange, result)
 
-    def _collapse(self, exchange: Exchange, binding: Binding, _: TaskView) -> None:
+    def _collapse(self, exchange: Exchange, binding: Binding, _: View) -> None:
         self.collapsing.begin(exchange, binding)
 
     # -- promotion -------------------------------------------------------------------------------------------

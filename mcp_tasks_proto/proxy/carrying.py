@@ -17,11 +17,11 @@ def params_for_upstream(
 ) -> dict[str, Any]:
     """Return params without their ``_meta``: the upstream's own name of the ``tool`` and its own state,
     verbatim answers, and of what is unknown as much as the bounds allow (PRX.8)."""
-    params = dict(request.params)
-    for name in _OF_THIS_HOP:
-        params.pop(name, None)
-    carried: dict[str, Any] = {name: params.pop(name) for name in _KNOWN if name in params}
-    carried |= bounded(params, most_bytes=limits.meta_bytes, depth=limits.meta_depth)
+    params = request.params
+    carried: dict[str, Any] = {name: params[name] for name in _KNOWN if name in params}
+    if not _TAKEN.issuperset(params):
+        others = {name: value for name, value in params.items() if name not in _TAKEN}
+        carried |= bounded(others, most_bytes=limits.meta_bytes, depth=limits.meta_depth)
     if tool is not None:
         carried["name"] = tool
     if round_.answers:
@@ -38,4 +38,5 @@ def meta_for_upstream(request: Request, limits: ProxyLimits) -> dict[str, Any]:
 
 _KNOWN: Final = ("name", "arguments", "uri", "ref", "argument", "context", "cursor")
 """Params that the methods have, and that are taken as they come."""
-_OF_THIS_HOP: Final = ("_meta", "inputResponses", "requestState")
+_TAKEN: Final = frozenset({*_KNOWN, "_meta", "inputResponses", "requestState"})
+"""These, and those of one hop only."""

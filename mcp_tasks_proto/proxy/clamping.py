@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from mcp_tasks_proto.wire.schema import Absent
-
 __all__ = ["clamp_poll_interval", "clamp_ttl"]
 
 
-def clamp_ttl(upstream_ttl_ms: int | Absent | None, keep_ms: int) -> int:
+def clamp_ttl(upstream_ttl_ms: int | None, keep_ms: int) -> int:
     """Return the ``ttlMs`` to tell a caller: what the upstream says, never more than the proxy keeps.
 
     Unlimited is what the proxy keeps, and so is a time that is missing. One that is not positive, which no
     server may say, is the shortest there is.
     """
-    if upstream_ttl_ms is None or isinstance(upstream_ttl_ms, Absent):
+    if upstream_ttl_ms is None:
         return keep_ms
     return max(1, min(upstream_ttl_ms, keep_ms))
 

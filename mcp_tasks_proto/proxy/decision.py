@@ -9,13 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from functools import cache
 from typing import Any, Final
 
 from attrs import frozen
 
 from mcp_tasks_proto.settings import TaskSupport
 
-__all__ = ["Circumstances", "Decision", "DecisionReason", "Era", "Kind", "Row", "decide", "judge_answer"]
+__all__ = [
+    "Circumstances",
+    "Decision",
+    "DecisionReason",
+    "Era",
+    "Kind",
+    "Row",
+    "decide",
+    "find_row",
+    "judge_answer",
+]
 
 
 class Era(Enum):
@@ -23,6 +34,9 @@ class Era(Enum):
 
     MODERN = "2026-07-28"
     LEGACY = "2025-11-25"
+
+    # Members are singletons and compared by identity; Enum's own hash goes through a Python call.
+    __hash__ = object.__hash__
 
 
 class Row(Enum):
@@ -45,7 +59,6 @@ class Row(Enum):
     HIDDEN = "hidden"
     """The legacy caller sees no task capability; its call is an ordinary one."""
 
-    # Members are singletons and compared by identity; Enum's own hash goes through a Python call.
     __hash__ = object.__hash__
 
     @property
@@ -120,6 +133,37 @@ def decide(circumstances: Circumstances) -> Decision:
     if circumstances.upstream is Era.LEGACY:
         return Decision(Row.TRANSLATE, DecisionReason.LEGACY_UPSTREAM)
     return Decision(Row.RELAY, DecisionReason.EVERYBODY_AGREES)
+
+
+@cache
+def find_row(
+    *,
+    caller: Era,
+    declares: bool,
+    profile_allows: bool,
+    gate_open: bool,
+    upstream: Era,
+    upstream_tasks: bool,
+    tool: TaskSupport,
+    promotion: bool,
+    collapse: bool,
+    bridging: bool,
+) -> Row:
+    """Return the row that :func:`decide` names, once for each of the circumstances: there are not many."""
+    return decide(
+        Circumstances(
+            caller=caller,
+            declares=declares,
+            profile_allows=profile_allows,
+            gate_open=gate_open,
+            upstream=upstream,
+            upstream_tasks=upstream_tasks,
+            tool=tool,
+            promotion=promotion,
+            collapse=collapse,
+            bridging=bridging,
+        )
+    ).row
 
 
 def _decide_for_legacy(circumstances: Circumstances) -> Decision:

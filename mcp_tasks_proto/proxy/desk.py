@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from attrs import define, evolve, frozen
+from attrs import define, frozen
 
 from mcp_tasks_proto.history import Observation, opened
 from mcp_tasks_proto.inputs import LoadFailed, Saved, SaveFailed, SaveRefused
 from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.proxy.asking import Asking
-from mcp_tasks_proto.proxy.bindings import Binding, Purpose, check_binding
+from mcp_tasks_proto.proxy.bindings import Binding, Purpose, check_binding, with_handle
 from mcp_tasks_proto.proxy.callers import Callers
 from mcp_tasks_proto.proxy.discovering import Discoveries
 from mcp_tasks_proto.proxy.effects import Note
@@ -148,7 +148,7 @@ class Desk:
         handle = shared.codec.issue(binding, random)
         if len(handle) > shared.limits.handle_chars:
             return then("handle_chars")
-        bound = evolve(binding, handle=handle)
+        bound = with_handle(binding, handle)
         upstream = shared.settings.upstream(binding.upstream)
         entry = opened(
             handle=handle,

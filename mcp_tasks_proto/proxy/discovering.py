@@ -43,9 +43,13 @@ class Discoveries:
     def __attrs_post_init__(self) -> None:
         self._cache = DiscoveryCache(self.shared.limits.discoveries)
 
+    def known(self, target: Target) -> Discovery | None:
+        """Return what an upstream is, if that is known."""
+        return self._cache.get(target.upstream, target.authorization, self.shared.now)
+
     def want(self, target: Target, then: Callable[[Found], None]) -> None:
         """Call ``then`` with what an upstream is: at once, if that is known."""
-        known = self._cache.get(target.upstream, target.authorization, self.shared.now)
+        known = self.known(target)
         if known is not None:
             return then(known)
         asked = self._under_way.get(target)

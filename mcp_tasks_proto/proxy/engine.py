@@ -30,13 +30,13 @@ from mcp_tasks_proto.inputs import (
 )
 from mcp_tasks_proto.proxy.adopting import Adoptions
 from mcp_tasks_proto.proxy.advertise import Advertisements
-from mcp_tasks_proto.proxy.asking import Asking, HostAnswer
+from mcp_tasks_proto.proxy.asking import Asking
 from mcp_tasks_proto.proxy.callers import Callers, Exchange
 from mcp_tasks_proto.proxy.calls import Call, Calls
 from mcp_tasks_proto.proxy.collapsing import Collapsing, Watch
 from mcp_tasks_proto.proxy.desk import Desk
 from mcp_tasks_proto.proxy.discovering import Discoveries
-from mcp_tasks_proto.proxy.effects import ProxyStep, Purge
+from mcp_tasks_proto.proxy.effects import ProxyStep, Purge, SendUpstream, StopUpstream
 from mcp_tasks_proto.proxy.fetching import Fetching
 from mcp_tasks_proto.proxy.handles import HandleCodec, StoredHandles
 from mcp_tasks_proto.proxy.inputs import (
@@ -59,7 +59,7 @@ from mcp_tasks_proto.proxy.rounds import Rounds
 from mcp_tasks_proto.proxy.settings import ProxySettings
 from mcp_tasks_proto.proxy.shared import Shared
 from mcp_tasks_proto.proxy.tasks import TaskRequests
-from mcp_tasks_proto.proxy.upstreams import UpstreamRequests
+from mcp_tasks_proto.proxy.upstreams import Sent, UpstreamRequests
 from mcp_tasks_proto.timers import LAST_MS
 
 __all__ = ["ProxyEngine"]
@@ -80,6 +80,10 @@ class ProxyEngine:
     here can be told from those of other nodes (``WorkLost``)."""
     names: Iterator[int] = field(factory=lambda: count(1))
     """Names for requests to upstreams, each used once. Who translates them may take some for its own."""
+    _handlers: dict[type, Callable[[Any], None]] = field(init=False)
+    """What is done with each input."""
+    _methods: Mapping[str, Callable[[Exchange], None]] = field(init=False)
+    """What is done with requests of methods that are not just passed on."""
     _shared: Shared = field(init=False)
     _callers: Callers = field(init=False)
     _asking: Asking = field(init=False)
@@ -99,7 +103,10 @@ class ProxyEngine:
         self._callers = Callers(shared=shared, out=shared.out, begin=self._begin)
         self._asking = Asking(shared=shared)
         self._upstreams = UpstreamRequests(
-            shared=shared, names=self.names, contradicted=lambda target: self._discoveries.drop(target)
+            shared=shared,
+            out=self._to_upstream,
+            names=self.names,
+            contradicted=lambda target: self._discoveries.drop(target),
         )
         self._discoveries = Discoveries(shared=shared, upstreams=self._upstreams)
         desk = Desk(
@@ -130,8 +137,43 @@ class ProxyEngine:
             advertisements=self._advertisements,
         )
         self._listeners = Listeners(desk=desk, fetching=fetching, promotions=self._promotions)
+        self._handlers = self._list_handlers()
+        self._methods = {
+            "server/discover": self._advertisements.discover,
+            "tools/list": self._advertisements.list_tools,
+            "tools/call": self._calls.call_tool,
+            "tasks/get": self._tasks.get,
+            "tasks/update": self._tasks.update,
+            "tasks/cancel": self._tasks.cancel,
+            "subscriptions/listen": self._listeners.open,
+        }
         # What is past its time may be there from before: look once, as soon as there is a time.
         shared.timers.set(PURGE, 0)
+
+    def _list_handlers(self) -> dict[type, Callable[[Any], None]]:
+        answered = self._asking.answered
+        return {
+            MessageReceived: self._callers.received,
+            MessageAdmitted: self._callers.received,
+            ExchangeClosed: self._callers.closed,
+            StreamReady: self._callers.stream_ready,
+            UpstreamAnswered: self._upstream_answered,
+            UpstreamNotified: self._upstream_notified,
+            UpstreamFailed: self._upstream_failed,
+            UpstreamChanged: self._upstream_changed,
+            RandomDrawn: answered,
+            TaskLoaded: answered,
+            LoadFailed: answered,
+            Saved: answered,
+            SaveFailed: answered,
+            SaveRefused: answered,
+            SnapshotKept: answered,
+            WorkLost: self._promotions.lost,
+            SettingsChanged: self._settings_changed,
+            AccessChanged: self._access_changed,
+            TimePassed: self._time_passed,
+            ShutdownStarted: self._shutdown_started,
+        }
 
     def handle(self, input: ProxyInput, *, now: int) -> ProxyStep:  # noqa: A002 - the word of the whole package
         """Take in one fact; return what to do about it, in order.
@@ -141,17 +183,18 @@ class ProxyEngine:
         Raises :class:`LocalProtocolError` when the host breaks a rule of this interface, and only then. The
         engine is as it was before such a call.
         """
-        handler = _HANDLERS.get(type(input))
+        handler = self._handlers.get(type(input))
         if handler is None:
             raise LocalProtocolError(f"{type(input).__name__} is not an input of a proxy engine")
         if not 0 <= now <= LAST_MS:
             raise LocalProtocolError("now is Unix milliseconds, up to the end of the year 9999")
         shared = self._shared
         before = shared.now
-        shared.now = max(before, now)
+        if now > before:
+            shared.now = now
         shared.out.clear()
         try:
-            handler(self, input)
+            handler(input)
         except LocalProtocolError:
             shared.now = before
             raise
@@ -164,24 +207,19 @@ class ProxyEngine:
     # -- callers ---------------------------------------------------------------------------------------------
 
     def _begin(self, exchange: Exchange) -> None:
-        begin = _METHODS.get(exchange.request.method)
+        begin = self._methods.get(exchange.request.method)
         if exchange.refusal is not None:
             self._advertisements.refuse(exchange, exchange.refusal)
         elif begin is None:
             self._calls.forward(exchange)
         else:
-            begin(self, exchange)
-
-    def _message_received(self, received: MessageReceived) -> None:
-        self._callers.received(received)
-
-    def _exchange_closed(self, closed: ExchangeClosed) -> None:
-        self._callers.closed(closed)
-
-    def _stream_ready(self, ready: StreamReady) -> None:
-        self._callers.stream_ready(ready)
+            begin(exchange)
 
     # -- upstreams -------------------------------------------------------------------------------------------
+
+    def _to_upstream(self, effect: SendUpstream | StopUpstream) -> None:
+        """Have something sent, or stopped."""
+        self._shared.out.append(effect)
 
     def _upstream_answered(self, answered: UpstreamAnswered) -> None:
         self._upstreams.answered(answered.request, answered.message, answered.http_status)
@@ -194,18 +232,13 @@ class ProxyEngine:
 
     # -- host ------------------------------------------------------------------------------------------------
 
-    def _host_answered(self, fact: HostAnswer) -> None:
-        self._asking.answered(fact)
-
-    def _work_lost(self, lost: WorkLost) -> None:
-        self._promotions.lost(lost)
-
     def _upstream_changed(self, changed: UpstreamChanged) -> None:
         self._discoveries.drop_all(changed.upstream)
         self._listeners.upstream_changed(changed.upstream)
 
     def _settings_changed(self, changed: SettingsChanged) -> None:
-        before, self._shared.settings = self._shared.settings, changed.settings
+        before = self._shared.settings
+        self._shared.put_in_force(changed.settings)
         if changed.settings.deleted_projects - before.deleted_projects:
             self._purge()
         self._discoveries.settings_changed()
@@ -243,8 +276,8 @@ class ProxyEngine:
                     self._promotions.due(key)
                 case Orphan():
                     self._orphans.due(key)
-                case ("timeout", int() as name):
-                    self._upstreams.timeout_due(name)
+                case Sent():
+                    self._upstreams.timeout_due(key)
                 case _:
                     self._purge()
 
@@ -260,37 +293,3 @@ class ProxyEngine:
             )
         )
         shared.timers.set(PURGE, shared.now + shared.limits.purge_interval_ms)
-
-
-_METHODS: Final[Mapping[str, Callable[[ProxyEngine, Exchange], None]]] = {
-    "server/discover": lambda engine, exchange: engine._advertisements.discover(exchange),
-    "tools/list": lambda engine, exchange: engine._advertisements.list_tools(exchange),
-    "tools/call": lambda engine, exchange: engine._calls.call_tool(exchange),
-    "tasks/get": lambda engine, exchange: engine._tasks.get(exchange),
-    "tasks/update": lambda engine, exchange: engine._tasks.update(exchange),
-    "tasks/cancel": lambda engine, exchange: engine._tasks.cancel(exchange),
-    "subscriptions/listen": lambda engine, exchange: engine._listeners.open(exchange),
-}
-
-_HANDLERS: Final[Mapping[type, Callable[[ProxyEngine, Any], None]]] = {
-    MessageReceived: ProxyEngine._message_received,
-    MessageAdmitted: ProxyEngine._message_received,
-    ExchangeClosed: ProxyEngine._exchange_closed,
-    StreamReady: ProxyEngine._stream_ready,
-    UpstreamAnswered: ProxyEngine._upstream_answered,
-    UpstreamNotified: ProxyEngine._upstream_notified,
-    UpstreamFailed: ProxyEngine._upstream_failed,
-    UpstreamChanged: ProxyEngine._upstream_changed,
-    RandomDrawn: ProxyEngine._host_answered,
-    TaskLoaded: ProxyEngine._host_answered,
-    LoadFailed: ProxyEngine._host_answered,
-    Saved: ProxyEngine._host_answered,
-    SaveFailed: ProxyEngine._host_answered,
-    SaveRefused: ProxyEngine._host_answered,
-    SnapshotKept: ProxyEngine._host_answered,
-    WorkLost: ProxyEngine._work_lost,
-    SettingsChanged: ProxyEngine._settings_changed,
-    AccessChanged: ProxyEngine._access_changed,
-    TimePassed: ProxyEngine._time_passed,
-    ShutdownStarted: ProxyEngine._shutdown_started,
-}

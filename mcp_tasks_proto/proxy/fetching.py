@@ -7,6 +7,7 @@ first, that one is told.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from attrs import define
@@ -22,8 +23,7 @@ from mcp_tasks_proto.proxy.orphans import TASKS_DECLARED
 from mcp_tasks_proto.proxy.snapshots import Snapshot, is_readable
 from mcp_tasks_proto.proxy.upstreams import Answer, Target
 from mcp_tasks_proto.proxy.views import Seen, show
-from mcp_tasks_proto.wire.reading import read_view
-from mcp_tasks_proto.wire.schema import ParamsError
+from mcp_tasks_proto.wire.reading import is_view
 
 __all__ = ["Fetching", "seen_of", "target_of"]
 
@@ -148,13 +148,9 @@ class Fetching:
         return self.keep(binding, seen, lambda kept: then(kept or seen), polled=polled)
 
     def _read(self, binding: Binding, members: Mapping[str, Any]) -> Seen | Trouble:
-        try:
-            view = read_view(members)
-        except ParamsError:
+        if not is_view(members) or members["taskId"] != binding.upstream_task_id:
             return Trouble.INVALID
-        if view.task_id != binding.upstream_task_id:
-            return Trouble.INVALID
-        return show(view, binding, self.desk.rewriter(binding), self.desk.shared.settings)
+        return show(members, binding, partial(self.desk.rewriter, binding), self.desk.shared.settings)
 
     def keep(
         self, binding: Binding, seen: Seen, then: Callable[[Seen | None], None], *, polled: bool = False

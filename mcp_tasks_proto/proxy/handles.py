@@ -11,10 +11,10 @@ import json
 from re import compile as pattern
 from typing import Any, Final, Protocol
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from mcp_tasks_proto.errors import LocalProtocolError
-from mcp_tasks_proto.proxy.bindings import Binding, binding_from_json, binding_to_json
+from mcp_tasks_proto.proxy.bindings import Binding, binding_from_json, binding_to_json, with_handle
 from mcp_tasks_proto.wire.base64url import to_bytes, to_text
 from mcp_tasks_proto.wire.jsonrpc import encode
 
@@ -136,7 +136,7 @@ class SealedHandles:
         """Seal a binding under the first key."""
         key = self.keys[0]
         nonce = random[: key.aead.nonce_bytes]
-        plaintext = encode(binding_to_json(evolve(binding, handle="")))
+        plaintext = encode(binding_to_json(with_handle(binding, "")))
         sealed = key.aead.encrypt(nonce, plaintext, _associated(key.name))
         return f"{_VERSION}.{key.name}.{to_text(nonce + sealed)}"
 
@@ -158,7 +158,7 @@ class SealedHandles:
         if plaintext is None:
             return None
         try:
-            return evolve(binding_from_json(json.loads(plaintext)), handle=handle)
+            return with_handle(binding_from_json(json.loads(plaintext)), handle)
         except (ValueError, RecursionError):
             return None  # of a version that this one does not know
 

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)
 class MessageAdmitted(MessageReceived):
     """A message, with what its caller may do, as the host has found by authenticating it (PRX.7).
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from re import escape, sub
 from typing import Any, Final
 
-from attrs import evolve, frozen
+from attrs import define, evolve
 
 from mcp_tasks_proto.errors import ErrorObject, LocalProtocolError
 from mcp_tasks_proto.vocabulary import (
@@ -71,11 +71,13 @@ def passing_meta(meta: Any, *, most_bytes: int, depth: int) -> dict[str, Any]:
     """Return what passes of a ``_meta``: trace context, an application's and other extensions' keys."""
     if not isinstance(meta, dict):
         return {}
+    if HOP_KEYS.issuperset(meta):
+        return {}
     passing = {name: value for name, value in meta.items() if name not in HOP_KEYS}
     return bounded(passing, most_bytes=most_bytes, depth=depth)
 
 
-@frozen(kw_only=True)
+@define(eq=False, kw_only=True)
 class Rewriter:
     """Rewrites what comes down from one upstream, of one task or of none."""
 
@@ -147,6 +149,8 @@ class Rewriter:
 
     def extra(self, members: Mapping[str, Any]) -> dict[str, Any]:
         """Return the unknown members of an envelope that pass, with the id rewritten in their texts."""
+        if not members:
+            return {}
         kept = bounded(members, most_bytes=self.most_bytes, depth=self.depth)
         return dict(self._texts(kept)) if kept and self.upstream_task_id else kept
 

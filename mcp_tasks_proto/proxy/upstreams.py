@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject, LocalProtocolError
 from mcp_tasks_proto.proxy.effects import SendUpstream, StopUpstream
@@ -42,8 +42,7 @@ PROXYS_FAULT: Final = frozenset(
 """Errors that find fault with how the proxy speaks, which no caller can mend."""
 
 
-@frozen
-class Target:
+class Target(NamedTuple):
     """One upstream under one authorization."""
 
     upstream: str
@@ -52,7 +51,7 @@ class Target:
     """That of the server which is meant: under its name there may be another one by now (PRX.7)."""
 
 
-@frozen(kw_only=True)
+@define(eq=False, kw_only=True)
 class Answer:
     """What came of a request: a result, an error, or a trouble."""
 
@@ -68,7 +67,7 @@ class Answer:
 
 @define(eq=False, kw_only=True)
 class Sent:
-    """A request in flight."""
+    """A request in flight; its own timer key."""
 
     name: int
     target: Target
@@ -85,6 +84,8 @@ class UpstreamRequests:
     """All requests in flight to all upstreams."""
 
     shared: Shared
+    out: Callable[[SendUpstream | StopUpstream], None]
+    """Takes what is to be sent, or stopped."""
     names: Iterator[int]
     contradicted: Callable[[Target], None]
     """Called when an error shows that what was discovered no longer holds (PRX.2)."""
@@ -115,17 +116,18 @@ class UpstreamRequests:
         the caller's ``meta`` (PRX.1). Where the server that is meant is not configured any more, nothing goes
         to another one in its place (PRX.7).
         """
-        known = self.shared.settings.upstream(target.upstream)
+        shared = self.shared
+        known = shared.settings.upstream(target.upstream)
         gone = known is None or known.identity != target.identity
-        if gone or len(self._in_flight) >= self.shared.limits.upstream_requests:
+        if gone or len(self._in_flight) >= shared.limits.upstream_requests:
             then(Answer(trouble=Trouble.UNAVAILABLE, sent=False, final=True))
             return None
         name = self._newest = next(self.names)
         carried = {
             **(meta or {}),
-            PROTOCOL_VERSION: self.shared.settings.versions[0],
-            CLIENT_INFO: {"name": self.shared.settings.name, "version": self.shared.settings.version},
-            CLIENT_CAPABILITIES: dict(capabilities),
+            PROTOCOL_VERSION: shared.settings.versions[0],
+            CLIENT_INFO: shared.client_info,
+            CLIENT_CAPABILITIES: capabilities,
         }
         if wants_progress:
             carried[PROGRESS_TOKEN] = name
@@ -133,14 +135,14 @@ class UpstreamRequests:
             name=name,
             target=target,
             method=method,
-            since_ms=self.shared.now,
+            since_ms=shared.now,
             slow=slow,
             then=then,
             heard=heard,
         )
         self._in_flight[name] = sent
         self._set_timeout(sent)
-        self.shared.out.append(
+        self.out(
             SendUpstream(
                 request=name,
                 upstream=target.upstream,
@@ -180,11 +182,11 @@ class UpstreamRequests:
         """Give a request up; nothing is told of it any more. Harmless for one that has been answered."""
         if name is not None and name in self._in_flight:
             self._end(name)
-            self.shared.out.append(StopUpstream(name))
+            self.out(StopUpstream(name))
 
     def keep_open(self, name: int | None) -> None:
         """Let a listen stream stay open for as long as it likes."""
-        self.shared.timers.clear(("timeout", name))
+        self.shared.timers.clear(None if name is None else self._in_flight.get(name))
 
     # -- in --------------------------------------------------------------------------------------------
 
@@ -220,10 +222,9 @@ class UpstreamRequests:
         if sent.heard is not None:
             sent.heard(notification)
 
-    def timeout_due(self, name: int) -> None:
+    def timeout_due(self, sent: Sent) -> None:
         """The time of a request is over."""
-        sent = self._in_flight[name]
-        self.stop(name)
+        self.stop(sent.name)
         sent.then(Answer(trouble=Trouble.UNAVAILABLE, final=True))
 
     def _known(self, name: int, fact: str) -> Sent | None:
@@ -233,14 +234,14 @@ class UpstreamRequests:
         return self._in_flight.get(name)
 
     def _end(self, name: int) -> None:
-        self.shared.timers.clear(("timeout", name))
-        del self._in_flight[name]
+        self.shared.timers.clear(self._in_flight.pop(name))
 
     def _set_timeout(self, sent: Sent) -> None:
-        limits = self.shared.limits
+        shared = self.shared
+        limits = shared.limits
         wait_ms = limits.call_timeout_ms if sent.slow else limits.request_timeout_ms
         latest_ms = sent.since_ms + limits.longest_call_ms
-        self.shared.timers.set(("timeout", sent.name), min(self.shared.now + wait_ms, latest_ms))
+        shared.timers.set(sent, min(shared.now + wait_ms, latest_ms))
 
 
 _CONTRADICTING: Final = frozenset(

@@ -3,7 +3,7 @@ PRX.10, PRX.12)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from attrs import frozen
@@ -16,9 +16,14 @@ from mcp_tasks_proto.proxy.errors import Trouble
 from mcp_tasks_proto.proxy.input_gate import is_shown
 from mcp_tasks_proto.proxy.rewriting import Rewriter
 from mcp_tasks_proto.proxy.settings import ProxySettings
-from mcp_tasks_proto.wire.schema import TaskView, timestamp
+from mcp_tasks_proto.wire.jsonrpc import parse_error_object
+from mcp_tasks_proto.wire.reading import VIEW_MEMBERS
+from mcp_tasks_proto.wire.schema import timestamp
 
-__all__ = ["Seen", "created", "make_rewriter", "own_view", "show"]
+__all__ = ["STATUSES", "Seen", "View", "created", "make_rewriter", "own_view", "show"]
+
+View = Mapping[str, Any]
+"""What an upstream says of a task, checked by :func:`~mcp_tasks_proto.wire.reading.is_view`."""
 
 
 @frozen(kw_only=True)
@@ -55,36 +60,42 @@ def make_rewriter(
     )
 
 
-def created(view: TaskView, binding: Binding, rewriter: Rewriter, settings: ProxySettings) -> dict[str, Any]:
+def created(
+    view: View, binding: Binding, rewriter: Callable[[], Rewriter], settings: ProxySettings
+) -> dict[str, Any]:
     """Return the result of a call that became a task: without any payload, whatever came with it (LIFE.3)."""
     return {"resultType": "task", **_task(view, binding, rewriter, settings)}
 
 
-def show(view: TaskView, binding: Binding, rewriter: Rewriter, settings: ProxySettings) -> Seen | Trouble:
-    """Return how a task stands, as its caller sees it: exactly the members of its status (GET.1)."""
+def show(
+    view: View, binding: Binding, rewriter: Callable[[], Rewriter], settings: ProxySettings
+) -> Seen | Trouble:
+    """Return how a task stands, as its caller sees it: exactly the members of its status (GET.1).
+
+    ``rewriter`` makes what rewrites its texts and parts; most views have none.
+    """
     shown = _task(view, binding, rewriter, settings)
+    status = STATUSES[view["status"]]
     requests: Mapping[str, Mapping[str, Any]] = {}
-    match view.status:
-        case Status.INPUT_REQUIRED:
-            if view.input_requests is None:
-                return Trouble.INVALID
-            if view.input_requests and not is_shown(
-                view.input_requests, binding.declared, settings.limits.input_keys
-            ):
-                return Trouble.UNDECLARED_INPUT
-            requests = view.input_requests
-            shown["inputRequests"] = rewriter.requests(requests)
-        case Status.COMPLETED:
-            if view.result is None or view.result.get("resultType", "complete") != "complete":
-                return Trouble.INVALID
-            shown["result"] = rewriter.inner_result(view.result)
-        case Status.FAILED:
-            if view.error is None:
-                return Trouble.INVALID
-            error = rewriter.error(view.error)
-            shown.setdefault("statusMessage", error.message)
-            shown["error"] = error.to_wire()
-    return Seen(status=view.status, view=shown, requests=requests, last_updated_at=view.last_updated_at)
+    if status is Status.INPUT_REQUIRED:
+        if "inputRequests" not in view:
+            return Trouble.INVALID
+        requests = view["inputRequests"]
+        if requests and not is_shown(requests, binding.declared, settings.limits.input_keys):
+            return Trouble.UNDECLARED_INPUT
+        shown["inputRequests"] = rewriter().requests(requests)
+    elif status is Status.COMPLETED:
+        if "result" not in view or view["result"].get("resultType", "complete") != "complete":
+            return Trouble.INVALID
+        shown["result"] = rewriter().inner_result(view["result"])
+    elif status is Status.FAILED:
+        read = parse_error_object(view.get("error"))
+        if read is None:
+            return Trouble.INVALID
+        error = rewriter().error(read)
+        shown.setdefault("statusMessage", error.message)
+        shown["error"] = error.to_wire()
+    return Seen(status=status, view=shown, requests=requests, last_updated_at=view["lastUpdatedAt"])
 
 
 def own_view(
@@ -111,21 +122,27 @@ def own_view(
     return view
 
 
-def _task(view: TaskView, binding: Binding, rewriter: Rewriter, settings: ProxySettings) -> dict[str, Any]:
-    floor_ms = settings.limits.poll_floor_ms
-    task = {
-        **{name: value for name, value in rewriter.extra(view.extra).items() if name not in _RESERVED},
+def _task(
+    view: View, binding: Binding, rewriter: Callable[[], Rewriter], settings: ProxySettings
+) -> dict[str, Any]:
+    task: dict[str, Any] = {}
+    if not _KNOWN.issuperset(view):
+        task = rewriter().extra({name: value for name, value in view.items() if name not in _KNOWN})
+    task |= {
         "taskId": binding.handle,
-        "status": view.status.value,
-        "createdAt": view.created_at,
-        "lastUpdatedAt": view.last_updated_at,
-        "ttlMs": clamp_ttl(view.ttl_ms, binding.keep_ms),
-        "pollIntervalMs": clamp_poll_interval(view.poll_interval_ms, floor_ms),
+        "status": view["status"],
+        "createdAt": view["createdAt"],
+        "lastUpdatedAt": view["lastUpdatedAt"],
+        "ttlMs": clamp_ttl(view.get("ttlMs"), binding.keep_ms),
+        "pollIntervalMs": clamp_poll_interval(view.get("pollIntervalMs"), settings.limits.poll_floor_ms),
     }
-    if view.status_message is not None:
-        task["statusMessage"] = rewriter.text(view.status_message)
+    if "statusMessage" in view:
+        task["statusMessage"] = rewriter().text(view["statusMessage"])
     return task
 
 
-_RESERVED: Final = frozenset({"requestState"})
-"""What no view may carry, however unknown it is to its class (LIFE.3)."""
+STATUSES: Final[Mapping[str, Status]] = {status.value: status for status in Status}
+
+_KNOWN: Final = frozenset({*VIEW_MEMBERS, "_meta", "resultType", "requestState"})
+"""What is not passed on as it came: members of a view and of its envelope, and what no view may carry,
+however unknown it is to its class (LIFE.3)."""

@@ -27,7 +27,6 @@ from mcp_tasks_proto.server.tasks import Tasks
 from mcp_tasks_proto.server.tools import Tools
 from mcp_tasks_proto.settings import ServerSettings, TaskSupport
 from mcp_tasks_proto.vocabulary import CACHEABLE_METHODS, INPUT_METHODS
-from mcp_tasks_proto.wire.schema import CallToolParams, ParamsError, structure
 
 __all__ = ["Calls"]
 
@@ -47,13 +46,15 @@ class Calls:
 
     def call_tool(self, exchange: Exchange) -> None:
         """Begin ``tools/call``."""
-        try:
-            params = structure(CallToolParams, exchange.request.params)
-        except ParamsError as problem:
-            return self.exchanges.fail(exchange, invalid_params(str(problem)))
-        tool = self.tools.by_name.get(params.name)
+        params = exchange.request.params
+        name = params.get("name")
+        if not isinstance(name, str):
+            return self.exchanges.fail(exchange, invalid_params("name must be a string"))
+        if not isinstance(params.get("arguments", {}), dict):
+            return self.exchanges.fail(exchange, invalid_params("arguments must be an object"))
+        tool = self.tools.by_name.get(name)
         if tool is None:
-            return self.exchanges.fail(exchange, invalid_params(f"unknown tool: {params.name}"))
+            return self.exchanges.fail(exchange, invalid_params(f"unknown tool: {name}"))
         given = read_input(self.settings, exchange.request, exchange.principal, self.tasks.now)
         if isinstance(given, ErrorObject):
             return self.exchanges.fail(exchange, given)

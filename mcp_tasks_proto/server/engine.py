@@ -145,13 +145,13 @@ class ServerEngine:
             WorkStopped: self._work_reported,
             TtlChanged: self._work_reported,
             TaskEnded: self._work_reported,
-            Loaded: self._loaded,
-            LoadFailed: self._load_failed,
-            Saved: self._saved,
-            SaveConflict: self._save_conflict,
-            SaveFailed: self._save_failed,
-            SaveRefused: self._save_refused,
-            ExpiredFound: self._expired_found,
+            Loaded: self._tasks.loaded,
+            LoadFailed: self._tasks.load_failed,
+            Saved: self._tasks.saved,
+            SaveConflict: self._tasks.conflicted,
+            SaveFailed: self._tasks.save_failed,
+            SaveRefused: self._tasks.refused,
+            ExpiredFound: self._tasks.expired_found,
             RecordChanged: self._record_changed,
             RecordRemoved: self._record_removed,
             WorkLost: self._work_lost,
@@ -175,7 +175,8 @@ class ServerEngine:
             raise LocalProtocolError("now is Unix milliseconds, up to the end of the year 9999")
         tasks, out = self._tasks, self._out
         before = tasks.now
-        tasks.now = max(before, now)
+        if now > before:
+            tasks.now = now
         out.clear()
         try:
             handler(input)
@@ -250,27 +251,6 @@ class ServerEngine:
                     self._out.append(StopCall(exchange.key))
 
     # -- store, time, operation ------------------------------------------------------------------------
-
-    def _loaded(self, loaded: Loaded) -> None:
-        self._tasks.loaded(loaded.token, loaded.record)
-
-    def _load_failed(self, failed: LoadFailed) -> None:
-        self._tasks.load_failed(failed.token)
-
-    def _saved(self, saved: Saved) -> None:
-        self._tasks.saved(saved.token)
-
-    def _save_conflict(self, conflict: SaveConflict) -> None:
-        self._tasks.conflicted(conflict.token, conflict.current)
-
-    def _save_failed(self, failed: SaveFailed) -> None:
-        self._tasks.save_failed(failed.token)
-
-    def _save_refused(self, refused: SaveRefused) -> None:
-        self._tasks.refused(refused.token, refused.limit)
-
-    def _expired_found(self, found: ExpiredFound) -> None:
-        self._tasks.expired_found(found.token, found.records, found.next_expiry_ms)
 
     def _record_changed(self, changed: RecordChanged) -> None:
         self._tasks.news(changed.record)

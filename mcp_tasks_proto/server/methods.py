@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import field, frozen
+from attrs import define, field
 
 from mcp_tasks_proto.errors import ErrorObject, LocalProtocolError, invalid_params, invalid_request
 from mcp_tasks_proto.input_requests import check_response
@@ -17,7 +17,7 @@ from mcp_tasks_proto.wire.jsonrpc import Request
 __all__ = ["GivenInput", "read_input"]
 
 
-@frozen
+@define(eq=False)
 class GivenInput:
     """What a request brings to its handler: its params, and of an earlier round, answers and own state."""
 

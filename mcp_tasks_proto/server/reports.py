@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from json import loads
 from re import compile as pattern
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, TypeGuard, TypeVar
 
 from attrs import evolve
 
@@ -66,7 +66,7 @@ def check_result(fact: str, result: Mapping[str, Any]) -> None:
     """Refuse, as :class:`LocalProtocolError`, what is no final result (LIFE.7)."""
     if result.get("resultType") in ("task", "input_required"):
         raise LocalProtocolError(f"{fact}: a task or a question is a fact of its own, not a result")
-    if not isinstance(result.get("_meta", {}), Mapping):
+    if "_meta" in result and not isinstance(result["_meta"], Mapping):
         raise LocalProtocolError(f"{fact}: a result's _meta is an object")
 
 
@@ -104,8 +104,7 @@ def new_record(
     if not is_task_id(became.task_id):
         raise LocalProtocolError(f"CallBecameTask: a task id matches {TASK_ID.pattern} (LIFE.6)")
     params = exchange.request.params
-    poll_ms = limits.poll_interval_ms if became.poll_interval_ms is DEFAULT else became.poll_interval_ms
-    ttl_ms = limits.ttl_ms if became.ttl_ms is DEFAULT else became.ttl_ms
+    poll_ms, ttl_ms, resumption = became.poll_interval_ms, became.ttl_ms, exchange.resumption
     return TaskRecord(
         task_id=became.task_id,
         version=1,
@@ -117,16 +116,18 @@ def new_record(
         status_message=_cut(became.status_message, limits),
         created_at_ms=now,
         last_updated_at_ms=now,
-        ttl_ms=_lifetime(ttl_ms, limits),
-        poll_interval_ms=_milliseconds("poll_interval_ms", poll_ms),
+        ttl_ms=_lifetime(limits.ttl_ms if ttl_ms is DEFAULT else ttl_ms, limits),
+        poll_interval_ms=limits.poll_interval_ms
+        if poll_ms is DEFAULT
+        else _milliseconds("poll_interval_ms", poll_ms),
         node=node,
-        resumption=exchange.resumption,
-        payload_bytes=exchange.arguments_bytes + _given_bytes(exchange.resumption),
+        resumption=resumption,
+        payload_bytes=exchange.arguments_bytes + (0 if resumption is None else _given_bytes(resumption)),
     )
 
 
-def _given_bytes(resumption: Resumption | None) -> int:
-    if resumption is None or not (resumption.answers or resumption.state is not None):
+def _given_bytes(resumption: Resumption) -> int:
+    if not resumption.answers and resumption.state is None:
         return 0
     return json_size([resumption.answers, resumption.state])
 
@@ -222,7 +223,7 @@ def _completed(fact: WorkCompleted, limits: Limits) -> Operation:
         trigger=Trigger.WORK_COMPLETED,
         result=result,
         result_bytes=size,
-        status_message=_kept_or_cut(fact.status_message, limits),
+        status_message=_cut(fact.status_message, limits),
     )
 
 
@@ -274,7 +275,7 @@ def _stopped(fact: WorkStopped, limits: Limits) -> Operation:
         report=fact.token,
         resumption=fact.resumption,
         trigger=Trigger.WORK_STOPPED,
-        status_message=_kept_or_cut(fact.status_message, limits),
+        status_message=_cut(fact.status_message, limits),
     )
 
 
@@ -307,9 +308,8 @@ def _milliseconds(what: str, value: int | None) -> int | None:
     return value
 
 
-def _cut(message: str | None, limits: Limits) -> str | None:
-    return None if message is None else message[: limits.status_message_chars]
+_Message = TypeVar("_Message", str | None, str | Keep | None)
 
 
-def _kept_or_cut(message: str | Keep | None, limits: Limits) -> str | Keep | None:
-    return message if message is KEEP else _cut(message, limits)
+def _cut(message: _Message, limits: Limits) -> _Message:
+    return message if message is None or message is KEEP else message[: limits.status_message_chars]

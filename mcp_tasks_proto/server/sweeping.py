@@ -29,23 +29,21 @@ class Sweeping:
     """Token of the look that is under way."""
     _removals: int = field(init=False, default=0)
     """Records it found that are still to be removed."""
-    _next: int | None = field(init=False, default=None)
-    """What is planned for afterwards."""
+    _planned: int | None = field(init=False, default=None)
+    """When to look next; while a look is under way, afterwards."""
     _not_before: int = field(init=False, default=0)
 
     def plan(self, when: int | None) -> None:
         """Look at ``when``, or earlier if that is planned already; ``None``: no wish."""
-        planned = self._next if self._busy else self.timers.get(SWEEP)
-        if when is None or (planned is not None and planned <= when):
+        if when is None or (self._planned is not None and self._planned <= when):
             return
-        if self._busy:
-            self._next = when
-        else:
-            self.timers.set(SWEEP, max(when, self._not_before))
+        self._planned = when
+        self._go_on()
 
     def begin(self, token: Hashable) -> None:
         """The deadline has come, and the store is asked under ``token``."""
         self._looking = token
+        self._planned = None
         self._not_before = 0
 
     def looks(self, token: Hashable) -> bool:
@@ -79,6 +77,5 @@ class Sweeping:
         return self._looking is not None or self._removals > 0
 
     def _go_on(self) -> None:
-        if not self._busy:
-            when, self._next = self._next, None
-            self.plan(when)
+        if self._planned is not None and not self._busy:
+            self.timers.set(SWEEP, max(self._planned, self._not_before))

@@ -18,7 +18,7 @@ there is nobody else who could repeat it, and a result that was earned must not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from itertools import count
 from typing import Final
 
@@ -37,6 +37,15 @@ from mcp_tasks_proto.effects import (
     Save,
 )
 from mcp_tasks_proto.errors import LocalProtocolError, internal_error, limit_reached
+from mcp_tasks_proto.inputs import (
+    ExpiredFound,
+    Loaded,
+    LoadFailed,
+    SaveConflict,
+    Saved,
+    SaveFailed,
+    SaveRefused,
+)
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.server.operations import (
@@ -156,15 +165,15 @@ class Tasks:
                 return
         self._look_up(question)
 
-    def loaded(self, token: Hashable, record: TaskRecord | None) -> None:
+    def loaded(self, loaded: Loaded) -> None:
         """The store answered a ``Load``."""
-        question = self._loading(token)
-        self._decide(question, record)
-        del self._questions[token]
+        question = self._loading(loaded.token)
+        self._decide(question, loaded.record)
+        del self._questions[loaded.token]
 
-    def saved(self, token: Hashable) -> None:
+    def saved(self, saved: Saved) -> None:
         """The store carried out a ``Save`` or ``Delete``."""
-        question, decision = self._written(token)
+        question, decision = self._written(saved.token)
         if decision.after is None:
             self.removed(question.operation.task_id)
         else:
@@ -172,40 +181,40 @@ class Tasks:
             self.news(decision.after)
         self._conclude(question.operation, decision)
 
-    def conflicted(self, token: Hashable, current: TaskRecord | None) -> None:
+    def conflicted(self, conflict: SaveConflict) -> None:
         """Somebody else saved first: decide again, on what is current now."""
-        question, _ = self._written(token)
+        question, _ = self._written(conflict.token)
         question.conflicts += 1
         if question.conflicts < self.limits.save_attempts:
-            self._decide(question, current)
+            self._decide(question, conflict.current)
         else:
             self._failed(question, "too many changes at the same time")
 
-    def load_failed(self, token: Hashable) -> None:
+    def load_failed(self, failed: LoadFailed) -> None:
         """The store could not answer a ``Load`` or ``FindExpired``."""
-        if self._sweeping.looks(token):
+        if self._sweeping.looks(failed.token):
             self._sweeping.failed(self.now + LAST_RETRY_MS)
         else:
-            question = self._loading(token)
-            del self._questions[token]
+            question = self._loading(failed.token)
+            del self._questions[failed.token]
             self._failed(question, STORE_DOWN)
 
-    def save_failed(self, token: Hashable) -> None:
+    def save_failed(self, failed: SaveFailed) -> None:
         """The store could not carry out a ``Save`` or ``Delete``."""
-        question, _ = self._written(token)
+        question, _ = self._written(failed.token)
         self._failed(question, STORE_DOWN)
 
-    def refused(self, token: Hashable, limit: str) -> None:
+    def refused(self, refused: SaveRefused) -> None:
         """The store is full (TTL.2)."""
-        question = self._questions.get(token)
+        question = self._questions.get(refused.token)
         if (
             question is None
             or question.decision is None
             or not isinstance(question.operation, (CreateTask, AnswerTask))
         ):
             raise LocalProtocolError("SaveRefused carries the token of an outstanding Save with a quota")
-        del self._questions[token]
-        self._conclude(question.operation, Decision(error=limit_reached(limit)))
+        del self._questions[refused.token]
+        self._conclude(question.operation, Decision(error=limit_reached(refused.limit)))
 
     def _look_up(self, question: _Question) -> None:
         self.out.append(Load(question.operation.task_id, self._ask(question, None)))
@@ -213,7 +222,7 @@ class Tasks:
     def _decide(self, question: _Question, record: TaskRecord | None) -> None:
         operation = question.operation
         if record is not None:
-            self._check_worker(record)
+            self._current_worker(record)
         elif not isinstance(operation, CreateTask):
             # Removed elsewhere, maybe without a word: a worker that is left here must hear of it (TTL.1).
             self.removed(operation.task_id)
@@ -315,8 +324,7 @@ class Tasks:
     def news(self, record: TaskRecord) -> None:
         """A record has changed, here or on another node: tell whom it concerns."""
         self.out.extend(self.streams.offer(record))
-        self._check_worker(record)
-        worker = self._workers.get(record.task_id)
+        worker = self._current_worker(record)
         if record.status.terminal:
             self.timers.clear(record.task_id)
             if worker is not None:
@@ -350,11 +358,14 @@ class Tasks:
             worker.told_to_stop = True
             self.out.append(RequestCancel(record.task_id, CancelReason.REQUESTED))
 
-    def _check_worker(self, record: TaskRecord) -> None:
-        """Have a worker stop whose work another one does now: this node was taken for gone."""
+    def _current_worker(self, record: TaskRecord) -> _Worker | None:
+        """Return the worker that is here; one whose work another node does now, for this one was taken for
+        gone, stops."""
         worker = self._workers.get(record.task_id)
         if worker is not None and worker.record.resumptions < record.resumptions:
             self._dismiss(record.task_id, CancelReason.TAKEN_OVER)
+            return None
+        return worker
 
     def _dismiss(self, task_id: str, reason: CancelReason) -> None:
         if not self._workers.pop(task_id).told_to_stop:
@@ -375,14 +386,11 @@ class Tasks:
                     self._sweeping.begin(token)
                     self.out.append(FindExpired(self.now, self.limits.sweep_batch, token))
 
-    def expired_found(
-        self, token: Hashable, records: Sequence[TaskRecord], next_expiry_ms: int | None
-    ) -> None:
+    def expired_found(self, found: ExpiredFound) -> None:
         """Remove one slice of expired records; the next is looked for when these are gone (TTL.2)."""
-        if not self._sweeping.looks(token):
+        if not self._sweeping.looks(found.token):
             raise LocalProtocolError("ExpiredFound carries the token of an outstanding FindExpired")
-        self._sweeping.found(
-            len(records), None if next_expiry_ms is None else max(next_expiry_ms, self.now + 1)
-        )
-        for record in records:
+        expiry_ms = found.next_expiry_ms
+        self._sweeping.found(len(found.records), None if expiry_ms is None else max(expiry_ms, self.now + 1))
+        for record in found.records:
             self._decide(_Question(Remove(task_id=record.task_id, swept=True)), record)

@@ -40,7 +40,9 @@ __all__ = [
     "encode_header_value",
     "header_parameters",
     "is_json",
+    "method_headers",
     "name_of",
+    "params_headers",
     "read_fields",
     "request_headers",
     "split_target",
@@ -247,8 +249,8 @@ def encode_header_value(value: str) -> str:
 
     Raises :class:`LocalProtocolError` for a lone surrogate.
     """
-    if _PLAIN.fullmatch(value) and not _ENCODED.fullmatch(value):
-        return value
+    if _NAME.fullmatch(value) or (_PLAIN.fullmatch(value) and not _ENCODED.fullmatch(value)):
+        return value  # mostly a name, which can be nothing else
     try:
         return f"=?base64?{b64encode(value.encode()).decode()}?="
     except UnicodeEncodeError:
@@ -344,8 +346,8 @@ def _check_field(head: HttpHead, name: str, expected: str, *, decode: bool = Fal
 class HeaderParameter:
     """A tool parameter that is mirrored into a header (HTTP.3)."""
 
-    header: str
-    """The header's whole name, as annotated: ``Mcp-Param-Region``."""
+    header: str = field()
+    """The header's whole name, as annotated, a token: ``Mcp-Param-Region``."""
     path: tuple[str, ...]
     """Where its value is in the arguments: names, from the outside in."""
     type: str
@@ -356,6 +358,11 @@ class HeaderParameter:
     @key.default
     def _lower_case(self) -> str:
         return self.header.lower()
+
+    @header.validator
+    def _check_header(self, _: object, header: str) -> None:
+        if not _TOKEN.fullmatch(header):
+            raise ValueError("a header's name must be a token")
 
 
 _ANNOTATION: Final = "x-mcp-header"
@@ -504,14 +511,29 @@ def request_headers(
     ``parameters`` are those of the tool that is called. Raises :class:`LocalProtocolError` for a method that
     is no plain header value, and for an argument that must be mirrored and cannot be.
     """
+    return [*method_headers(method, version), *params_headers(method, params, parameters)]
+
+
+def method_headers(method: str, version: str) -> list[tuple[str, str]]:
+    """Return those of :func:`request_headers` that every message with this method has."""
     if encode_header_value(method) != method:
         raise LocalProtocolError("the method cannot stand in a header")
-    headers = [
+    return [
         ("Content-Type", "application/json"),
         ("Accept", "application/json, text/event-stream"),
         ("MCP-Protocol-Version", version),
         ("Mcp-Method", method),
     ]
+
+
+def params_headers(
+    method: str, params: Mapping[str, Any], parameters: Sequence[HeaderParameter] = ()
+) -> list[tuple[str, str]]:
+    """Return those of :func:`request_headers` that repeat what is in the params.
+
+    Their names are tokens; their values are visible ASCII, with spaces and tabs only in between.
+    """
+    headers = []
     name = name_of(method, params)
     if name is not None:
         headers.append(("Mcp-Name", encode_header_value(name)))

@@ -313,7 +313,7 @@ class _Hooks:
         read_own: Reader = make_dict_structure_fn(
             cls, self.converter, _cattrs_detailed_validation=False, **overrides
         )
-        keeps_others = hasattr(cls, "extra")
+        keeps_others = _keeps_others(cls)
 
         def read(value: Any, _: Any) -> Any:
             # A member that spells out its default goes into extra as well, or omitting it would lose it.
@@ -343,7 +343,7 @@ class _Hooks:
             extra=override(omit=True),
             **overrides,
         )
-        if not hasattr(cls, "extra"):
+        if not _keeps_others(cls):
             return write_own
         return lambda instance: (
             {**instance.extra, **write_own(instance)} if instance.extra else write_own(instance)
@@ -383,6 +383,11 @@ class _Hooks:
         """Return the attributes of a class by their names in JSON."""
         resolve_types(cls)
         return {self.wire_name(known.name): known for known in fields(cls) if known.name != "extra"}
+
+
+def _keeps_others(cls: type) -> bool:
+    """Whether instances of a class carry members that it does not know."""
+    return any(known.name == "extra" for known in fields(cls))
 
 
 def _is_array(kind: Any) -> bool:
@@ -440,11 +445,13 @@ def create_result(record: TaskRecord) -> dict[str, Any]:
 
 
 def _task(record: TaskRecord) -> dict[str, Any]:
+    created_ms, updated_ms = record.created_at_ms, record.last_updated_at_ms
+    created = timestamp(created_ms)
     task: dict[str, Any] = {
         "taskId": record.task_id,
-        "status": record.status.value,
-        "createdAt": timestamp(record.created_at_ms),
-        "lastUpdatedAt": timestamp(record.last_updated_at_ms),
+        "status": _STATUS_WORDS[record.status],
+        "createdAt": created,
+        "lastUpdatedAt": created if updated_ms == created_ms else timestamp(updated_ms),
         "ttlMs": record.ttl_ms,
     }
     if record.poll_interval_ms is not None:
@@ -453,6 +460,9 @@ def _task(record: TaskRecord) -> dict[str, Any]:
         task["statusMessage"] = record.status_message
     return task
 
+
+_STATUS_WORDS: Final = {status: status.value for status in Status}
+"""At hand: to ask a member of an Enum for its value is two calls."""
 
 _EPOCH: Final = datetime(1970, 1, 1)
 

@@ -11,6 +11,7 @@ from mcp_tasks_adapters import (
     TaskContext,
     ToolCall,
 )
+from mcp_tasks_adapters.toolkit import Cancellation
 
 from mcp_tasks_proto.effects import Save
 from tests.adapters.driver_harness import (
@@ -34,6 +35,7 @@ from tests.adapters.driver_harness import (
 async def test_a_cancel_reaches_the_work_as_its_loops_own_cancellation(world: World) -> None:
     """CAN.6: the work may clean up, and awaits what it likes meanwhile, if it shields itself."""
     said: list[str] = []
+    told: list[Cancellation] = []
 
     async def run(task: TaskContext) -> str:
         assert not task.cancelled
@@ -42,6 +44,7 @@ async def test_a_cancel_reaches_the_work_as_its_loops_own_cancellation(world: Wo
         finally:
             assert task.cancelled
             assert task.cancelled.is_set()
+            told.append(task.cancelled)
             said.append("cleaned up")
         return "done"
 
@@ -50,6 +53,7 @@ async def test_a_cancel_reaches_the_work_as_its_loops_own_cancellation(world: Wo
     assert (await world.get(task_id))["status"] == "working"
     await world.cancel(task_id)
     assert said == ["cleaned up"]
+    await told[0].wait()  # who begins to wait now has been told before
     view = await world.get(task_id)
     assert view["status"] == "cancelled"
     assert "result" not in view

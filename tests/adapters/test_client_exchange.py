@@ -6,10 +6,22 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import h11
 import pytest
-from mcp_tasks_adapters.http_exchange import Fact, HttpAddress, HttpExchange, check_headers, retry_after_ms
+from attrs import evolve
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mcp_tasks_adapters.http_exchange import (
+    Fact,
+    HttpAddress,
+    HttpExchange,
+    RequestWriter,
+    check_headers,
+    retry_after_ms,
+)
 
 from mcp_tasks_proto.errors import LocalProtocolError
+from mcp_tasks_proto.legacy.messages import SendLegacy
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import (
     HttpReply,
@@ -18,6 +30,7 @@ from mcp_tasks_proto.requester import (
     ResponseReceived,
     SendRequest,
 )
+from mcp_tasks_proto.wire.http import HeaderParameter, decode_header_value
 from mcp_tasks_proto.wire.jsonrpc import request_message
 
 ADDRESS = HttpAddress.parse("http://example.com:8080/mcp?x=1")
@@ -33,7 +46,7 @@ def request(method: str = "server/discover", number: int = 1, /, **params: Any) 
 
 def exchange(limits: Limits | None = None) -> HttpExchange:
     """Return a connection on which a request has been sent."""
-    begun = HttpExchange(ADDRESS, limits or Limits())
+    begun = HttpExchange(RequestWriter(ADDRESS), limits or Limits())
     begun.begin(request())
     return begun
 
@@ -58,7 +71,7 @@ def stream(*values: Any) -> bytes:
 
 
 def test_a_request_is_a_post_with_its_headers_and_its_length() -> None:
-    data = HttpExchange(ADDRESS, Limits()).begin(request("prompts/get", 7, name="t"))
+    data = HttpExchange(RequestWriter(ADDRESS), Limits()).begin(request("prompts/get", 7, name="t"))
     head, _, body = data.partition(b"\r\n\r\n")
     line, *headers = head.decode().split("\r\n")
     assert line == "POST /mcp?x=1 HTTP/1.1"
@@ -80,15 +93,63 @@ def test_a_request_is_a_post_with_its_headers_and_its_length() -> None:
     "more", [[("Host", "x")], [("mcp-name", "x")], [("X", "a\nb")], [("X", "ü")], [("a b", "x")], [("X", 7)]]
 )
 def test_what_cannot_be_sent_changes_nothing(more: Any) -> None:
-    one = HttpExchange(ADDRESS, Limits())
+    one = HttpExchange(RequestWriter(ADDRESS), Limits())
     with pytest.raises(LocalProtocolError, match="headers"):
         one.begin(request(), more)
     assert one.begin(request(), [("Authorization", "Bearer x")])
 
 
+def as_a_server_reads(data: bytes) -> tuple[dict[str, str], Any]:
+    """Return the headers and the message of a request, read by h11."""
+    server = h11.Connection(h11.SERVER)
+    server.receive_data(data)
+    head, body, end = server.next_event(), server.next_event(), server.next_event()
+    assert isinstance(head, h11.Request)
+    assert isinstance(body, h11.Data)
+    assert isinstance(end, h11.EndOfMessage)
+    assert server.trailing_data == (b"", False)
+    return {name.decode(): value.decode() for name, value in head.headers}, json.loads(body.data)
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+@settings(deadline=None)
+@given(sent=st.lists(st.tuples(st.sampled_from(["tools/call", "prompts/get"]), NAMES, NAMES), min_size=2))
+def test_http2_each_request_of_a_writer_says_what_is_in_it(sent: list[tuple[str, str, str]]) -> None:
+    writer = RequestWriter(ADDRESS)
+    region = HeaderParameter(header="Mcp-Param-Region", path=("region",), type="string")
+    for number, (method, name, argument) in enumerate(sent):
+        asked = request(method, number, name=name, arguments={"region": argument})
+        headers, body = as_a_server_reads(writer.write(evolve(asked, parameters=(region,))))
+        assert headers["mcp-method"] == method
+        assert decode_header_value(headers["mcp-name"]) == name
+        assert decode_header_value(headers["mcp-param-region"]) == argument
+        assert body == asked.message
+
+
+def test_headers_of_a_caller_are_those_of_its_request_alone() -> None:
+    writer = RequestWriter(ADDRESS)
+    for number in range(1000):
+        more = [("Authorization", f"Bearer {number // 2}")]
+        assert as_a_server_reads(writer.write(request(), more))[0]["authorization"] == more[0][1]
+        assert "authorization" not in as_a_server_reads(writer.write(request()))[0]
+
+
+def test_leg2_each_request_of_a_writer_says_its_own_session_and_place() -> None:
+    writer = RequestWriter(ADDRESS)
+    sent = SendLegacy(request=1, message=request_message(1, "tools/list", {}), version="2025-11-25")
+    for session in (None, "s-1", "s-2"):
+        for last_event_id in ("e1", None):
+            data = writer.write(evolve(sent, session=session, last_event_id=last_event_id))
+            headers, _ = as_a_server_reads(data)
+            assert headers.get("mcp-session-id") == session
+            assert headers.get("last-event-id") == last_event_id
+
+
 def test_a_method_that_is_no_header_value_cannot_be_sent() -> None:
     with pytest.raises(LocalProtocolError, match="method"):
-        HttpExchange(ADDRESS, Limits()).begin(request("x\ny"))
+        HttpExchange(RequestWriter(ADDRESS), Limits()).begin(request("x\ny"))
 
 
 def test_headers_that_the_protocol_sets_are_not_a_callers() -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 from mcp_tasks_adapters.client import Completed, Failed, ObservationLost, TraceEntry, accept
-from mcp_tasks_adapters.http_exchange import HttpAddress, HttpExchange
+from mcp_tasks_adapters.http_exchange import HttpAddress, HttpExchange, RequestWriter
 from mcp_tasks_adapters.stdio_client import StdioDialogue
 
 from mcp_tasks_proto.legacy.messages import SendLegacy, ServerAsked, StreamOpened
@@ -36,7 +36,7 @@ def loop(request: pytest.FixtureRequest) -> str:
 
 def begun(send: SendLegacy) -> tuple[HttpExchange, str, dict[str, str], bytes]:
     """Return a connection on which this was sent, and its request line, headers and body."""
-    exchange = HttpExchange(ADDRESS, Limits())
+    exchange = HttpExchange(RequestWriter(ADDRESS), Limits())
     head, _, body = exchange.begin(send).partition(b"\r\n\r\n")
     line, *fields = head.decode().split("\r\n")
     headers = {name.lower(): value for name, _, value in (field.partition(": ") for field in fields)}

@@ -147,6 +147,38 @@ def test_an_equal_head_is_read_once_and_any_other_anew(peer: Peer) -> None:
     assert heads[0] is heads[1]
 
 
+@pytest.mark.parametrize(
+    ("headers", "version", "stays"),
+    [
+        ((), "1.1", True),
+        ((("Connection", "Keep-Alive"),), "1.1", True),
+        ((("Connection", "keep-alive, close"),), "1.1", False),
+        ((("Connection", "Upgrade"), ("Upgrade", "h2c")), "1.1", False),
+        ((), "1.0", False),
+    ],
+)
+def test_how_long_a_connection_lasts_has_nothing_to_do_with_how_a_request_is_cut(
+    headers: tuple[tuple[str, str], ...], version: str, stays: bool
+) -> None:
+    request = post(message("server/discover"), *headers, version=version)
+    seen = []
+    for pieces in (
+        [request * 2],
+        [request[:-1], request[-1:] + request],
+        [request[:9], request[9:], request],
+    ):
+        peer = Peer()
+        peer.driver.on_receive = lambda channel: channel.reply(REPLY, 200)
+        out = b""
+        for piece in pieces:
+            peer.send(piece)
+            out += peer.deliver()
+        seen.append((out, len(peer.driver.received)))
+    assert seen[0] == seen[1] == seen[2]
+    assert seen[0][1] == (2 if stays else 1)
+    assert (b"\r\nconnection: close\r\n" in seen[0][0]) is not stays
+
+
 def test_a_reply_within_the_request_is_not_announced(peer: Peer) -> None:
     peer.driver.on_receive = lambda channel: channel.reply(REPLY, 200)
     peer.ask()

@@ -15,7 +15,7 @@ from mcp_tasks_adapters.proxy.storing import LEDGER_FACTOR, AssignTask, EntriesR
 from mcp_tasks_adapters.stores.sealing import RecordKeys
 from mcp_tasks_adapters.storing import StoreError
 
-from mcp_tasks_proto.history import Observation, assign, place_of
+from mcp_tasks_proto.history import Observation, assign, observe, place_of
 from mcp_tasks_proto.inputs import LoadFailed, Saved, SaveFailed, SaveRefused, WorkLost
 from mcp_tasks_proto.legacy.proxy import HandlesListed, ListHandles
 from mcp_tasks_proto.lifecycle import Status
@@ -113,6 +113,36 @@ def test_his2_a_task_is_assigned_in_one_step(bench: Bench) -> None:
     assert none == EntriesRead("assign", ())
     assert (assigned.token, found.token) == ("assign", "read")
     assert assigned.entries == found.entries == (assign(entry(), actor="bob", assignee="carol", now=NOW + 5),)
+
+
+def test_his1_what_was_noted_is_read_however_it_came(bench: Bench) -> None:
+    """Polls may be counted apart for a while; the entry that is read has them all."""
+    noted = [
+        Observation(status=status, at_ms=NOW + at_ms, polled=polled)
+        for at_ms, (status, polled) in enumerate(
+            [
+                (Status.WORKING, True),
+                (Status.WORKING, True),
+                (Status.WORKING, False),
+                (Status.INPUT_REQUIRED, True),
+                (Status.INPUT_REQUIRED, True),
+                (Status.COMPLETED, False),
+                (Status.COMPLETED, True),
+            ]
+        )
+    ]
+    ask(bench, made("a"), made("b"))
+    expected = entry("a", project="film", now=NOW)
+    for seen in noted:
+        tell(bench, Note("a", seen), Note("gone", seen))
+        expected = observe(expected, seen)
+    (one,), (two,) = (ask(bench, ReadEntry("a", "read")), ask(bench, FIRST))
+    assert one.entries == (expected,)
+    assert two.entries[0] == expected
+    assert (expected.polls, expected.version) == (5, 7)
+    tell(bench, Note("b", noted[0]), DropTask("b"))
+    (_, again) = ask(bench, made("b"), ReadEntry("b", "read"))
+    assert again.entries[0].polls == 0
 
 
 def test_leg7_handles_of_one_principal_are_listed_page_by_page(bench: Bench) -> None:

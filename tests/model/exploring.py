@@ -143,7 +143,7 @@ def explore(bounds: Bounds, check: Callable[[World], None]) -> Explored:
             seen.add(key)
             found.states += 1
             found.at_rest += not world.asked
-            waiting.append((key, Memento(world, through=(Asked,))))
+            waiting.append((key, Memento(world, through=(Asked,), replaced=frozenset({"decision"}))))
 
     arrive()
     while waiting:

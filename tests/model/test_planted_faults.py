@@ -11,6 +11,7 @@ from attrs import evolve
 
 from mcp_tasks_proto import TaskRecord, records
 from mcp_tasks_proto.errors import unknown_task
+from mcp_tasks_proto.inputs import SaveConflict
 from mcp_tasks_proto.server.operations import (
     AnswerTask,
     CancelTask,
@@ -37,9 +38,11 @@ def _eager(save: Wrapped) -> Wrapped:
 
 
 def _last_one_wins(_: Wrapped) -> Wrapped:
-    def faulty(self: Tasks, token: Any, current: TaskRecord) -> None:
-        question, decision = self._written(token)
+    def faulty(self: Tasks, conflict: SaveConflict) -> None:
+        question, decision = self._written(conflict.token)
+        current = conflict.current
         assert decision.after is not None
+        assert current is not None
         self._save(question, current, decision, evolve(decision.after, version=current.version + 1))
 
     return faulty

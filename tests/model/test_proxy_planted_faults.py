@@ -12,7 +12,7 @@ from attrs import evolve
 
 from mcp_tasks_proto import Saved
 from mcp_tasks_proto.errors import ErrorObject
-from mcp_tasks_proto.proxy import Decision, DecisionReason, Purpose, Row, StoredHandles
+from mcp_tasks_proto.proxy import Purpose, Row, StoredHandles
 from mcp_tasks_proto.proxy import calls as calls_module
 from mcp_tasks_proto.proxy import desk as desk_module
 from mcp_tasks_proto.proxy import fetching as fetching_module
@@ -144,8 +144,8 @@ FAULTS: Final = [
         rule="PRX.1",
         what="tasks are declared for everybody",
         where=calls_module,
-        name="decide",
-        plant=always(Decision(Row.RELAY, DecisionReason.EVERYBODY_AGREES)),
+        name="find_row",
+        plant=always(Row.RELAY),
     ),
     Fault(
         rule="PRX.2",

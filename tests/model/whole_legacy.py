@@ -87,6 +87,6 @@ def is_own_stream(sent: Any) -> bool:
 def engine_of(proxy: Any) -> ProxyEngine:
     """Return the engine of a proxy, whichever eras it knows."""
     inner: Any = proxy._inner.engine if isinstance(proxy, DualEraProxy) else None
-    engine = proxy if inner is None else inner._engine
+    engine = proxy if inner is None else inner
     assert isinstance(engine, ProxyEngine)
     return engine

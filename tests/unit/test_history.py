@@ -22,6 +22,7 @@ from mcp_tasks_proto.history import (
     TaskEntry,
     Viewer,
     assign,
+    count_polls,
     decide_access,
     entry_from_json,
     entry_to_json,
@@ -30,6 +31,7 @@ from mcp_tasks_proto.history import (
     opened,
     outlived,
     project_list,
+    repeats,
     task_page,
 )
 from mcp_tasks_proto.history.ledger import LONGEST_TIMELINE
@@ -91,6 +93,19 @@ def test_his1_each_wait_for_input_is_an_event() -> None:
 def test_his1_polls_are_counted_and_not_listed() -> None:
     found = observe(entry(), seen(Status.WORKING, polled=True))
     assert (found.polls, len(found.timeline), found.version) == (1, 1, 2)
+
+
+@pytest.mark.parametrize("status", list(Status))
+@pytest.mark.parametrize("told", list(Status))
+def test_his1_polls_may_be_counted_before_they_are_noted(status: Status, told: Status) -> None:
+    """That they see nothing else is asked first; then it makes no difference."""
+    one_by_one = kept = entry(status)
+    assert repeats(kept, seen(told)) is (observe(kept, seen(told)) is kept)
+    if repeats(kept, seen(told)):
+        for _ in range(3):
+            one_by_one = observe(one_by_one, seen(told, polled=True))
+        assert count_polls(kept, 3) == one_by_one
+    assert count_polls(kept, 0) is kept
 
 
 @given(st.lists(st.tuples(st.sampled_from(Status), st.integers(0, 2 * START), st.booleans())))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from attrs import evolve
+from attrs import evolve, fields
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_tasks_proto.proxy import (
     Access,
+    Binding,
     Denial,
     HandleKey,
     Purpose,
@@ -22,7 +23,7 @@ from mcp_tasks_proto.proxy import (
     binding_to_json,
     check_binding,
 )
-from mcp_tasks_proto.proxy.bindings import exposed_name, find_tool
+from mcp_tasks_proto.proxy.bindings import exposed_name, find_tool, with_handle
 from mcp_tasks_proto.wire.http import encode_header_value
 from tests.unit.proxy_world import RANDOM, UPSTREAM_TASK, ToyAead, make_binding, make_settings
 
@@ -51,6 +52,12 @@ def test_prx5_a_stored_handle_is_all_randomness() -> None:
 def test_prx5_what_has_not_the_form_of_a_handle_is_never_looked_up(handle: str) -> None:
     assert not StoredHandles().well_formed(handle)
     assert not SEALED.well_formed(handle)
+
+
+def test_prx5_a_binding_gets_its_handle_and_is_the_same_otherwise() -> None:
+    others: dict[str, Any] = {field.name: f"its {field.name}" for field in fields(Binding)}
+    binding = Binding(**others)
+    assert with_handle(binding, "handle") == evolve(binding, handle="handle")
 
 
 # -- sealed ------------------------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from mcp_tasks_proto.vocabulary import (
     SERVER_INFO,
     SUBSCRIPTION_ID,
 )
-from mcp_tasks_proto.wire.schema import ABSENT
 from tests.unit.proxy_world import START
 from tests.unit.world import ACCEPTED, form
 
@@ -202,7 +201,7 @@ def test_upd4_an_answer_must_fit_its_request() -> None:
 
 @pytest.mark.parametrize(
     ("said", "told"),
-    [(None, 1000), (ABSENT, 1000), (999, 999), (1000, 1000), (1001, 1000), (2**60, 1000), (0, 1), (-5, 1)],
+    [(None, 1000), (999, 999), (1000, 1000), (1001, 1000), (2**60, 1000), (0, 1), (-5, 1)],
 )
 def test_prx12_a_lifetime_is_clamped_and_never_lengthened(said: Any, told: int) -> None:
     assert clamp_ttl(said, 1000) == told

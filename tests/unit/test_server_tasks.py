@@ -291,6 +291,16 @@ def test_life2_a_result_completes_a_task_be_it_an_error_of_the_tool(is_error: bo
     assert host.of(AcceptReport) == [AcceptReport("end")]
 
 
+def test_life2_nobody_is_told_of_an_ending_that_nobody_waits_for() -> None:
+    host = make_host()
+    working(host)
+    host.give(WorkCompleted(task_id=TASK, token=None, result=DONE))
+    assert view(host)["status"] == "completed"
+    assert host.of(AcceptReport) == []
+    host.give(WorkCompleted(task_id=TASK, token=None, result=DONE))
+    assert host.of(AcceptReport) == []
+
+
 def test_life7_a_result_that_says_what_it_is_says_it_once() -> None:
     host = make_host()
     working(host)

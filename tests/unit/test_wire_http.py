@@ -897,6 +897,12 @@ def test_what_no_header_can_carry_is_the_hosts_error() -> None:
             request_headers("tools/call", {"arguments": {"region": argument}}, "v", (REGION,))
 
 
+@pytest.mark.parametrize("header", ["", "Mcp-Param-Ü", "Mcp-Param-A: b", "Mcp-Param-A\r\nB"])
+def test_http3_what_is_mirrored_is_named_by_a_token(header: str) -> None:
+    with pytest.raises(ValueError, match="token"):
+        HeaderParameter(header=header, path=("a",), type="string")
+
+
 SCALARS = (
     st.none()
     | st.booleans()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from math import inf
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mcp_tasks_adapters.clock import LONGEST_NAP_MS, unix_ms
 from mcp_tasks_adapters.driver import Driver, Job, Store
@@ -93,13 +93,13 @@ class AsyncioLoop(AsyncioThread):
         """Wake the driver no more."""
         self._alarm.close()
 
-    def spawn(self, run: Callable[[], Awaitable[None]]) -> Job:
+    def spawn(self, run: Callable[[], Coroutine[Any, Any, None]]) -> Job:
         """Start ``run`` soon, in the task group."""
-        return _Job(self._group.create_task(_await(run)))
+        return self._group.create_task(run())
 
-    async def checkpoint(self) -> None:
+    def checkpoint(self) -> Coroutine[Any, Any, None]:
         """Let others run once."""
-        await asyncio.sleep(0)
+        return asyncio.sleep(0)
 
     def wake_at(self, deadline_ms: int | None) -> None:
         """Wake the driver at that Unix time; replaces what was asked for before."""
@@ -122,26 +122,6 @@ class AsyncioLoop(AsyncioThread):
         if self._due_ms is None:
             return inf
         return self._time() + min(max(0, self._due_ms - self.now_ms()), LONGEST_NAP_MS) / 1000
-
-
-class _Job:
-    """A task that is cancelled once: a second ``Task.cancel`` would interrupt its cleaning up."""
-
-    __slots__ = ("_cancelled", "_task")
-
-    def __init__(self, task: asyncio.Task[None]) -> None:
-        self._task = task
-        self._cancelled = False
-
-    def cancel(self) -> None:
-        """Cancel it, unless that was done before."""
-        if not self._cancelled:
-            self._cancelled = True
-            self._task.cancel()
-
-
-async def _await(run: Callable[[], Awaitable[None]]) -> None:
-    await run()
 
 
 @asynccontextmanager

@@ -218,7 +218,12 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take in bytes."""
-        self._guard(self._receive, data)
+        try:
+            now = self._loop.time()
+            self._http.receive(data, now)
+            self._flush(now)
+        except Exception as error:
+            self._give_up(error)
 
     def eof_received(self) -> bool:
         """Take in the end of the peer's side; the connection's own side stays open for now."""
@@ -258,14 +263,12 @@ class _Connection(asyncio.Protocol):
         try:
             action(*arguments)
         except Exception as error:
-            # Without its message, which may hold what a peer sent.
-            logger.error("a connection was closed because of an error in this server: %s", describe(error))
-            self._transport.abort()
+            self._give_up(error)
 
-    def _receive(self, data: bytes) -> None:
-        now = self._loop.time()
-        self._http.receive(data, now)
-        self._flush(now)
+    def _give_up(self, error: Exception) -> None:
+        # Without its message, which may hold what a peer sent.
+        logger.error("a connection was closed because of an error in this server: %s", describe(error))
+        self._transport.abort()
 
     def _written(self) -> None:
         now = self._loop.time()

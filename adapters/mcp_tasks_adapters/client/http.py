@@ -18,22 +18,22 @@ from typing import Any, Final
 
 from attrs import define, evolve, field, frozen, validators
 
-from mcp_tasks_adapters.client.loop import ClientLoop, Stream, Unasked
+from mcp_tasks_adapters.client.loop import ClientLoop, Outgoing, Stream, Unasked
 from mcp_tasks_adapters.driver import Event
 from mcp_tasks_adapters.http_exchange import (
     Fact,
     Headers,
     HttpAddress,
     HttpExchange,
+    RequestWriter,
     check_headers,
-    remembering_heads,
 )
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.outcomes import describe
 from mcp_tasks_proto.errors import LocalProtocolError
-from mcp_tasks_proto.legacy.messages import SendLegacy, ServerAsked, StreamOpened
+from mcp_tasks_proto.legacy.messages import SendLegacy
 from mcp_tasks_proto.limits import Limits
-from mcp_tasks_proto.requester import Fault, NotificationReceived, RequestFailed, SendRequest
+from mcp_tasks_proto.requester import Fault, RequestFailed, ResponseReceived
 from mcp_tasks_proto.wire.jsonrpc import encode
 
 __all__ = ["ConnectionLimits", "HeadersFunction", "HttpTransport"]
@@ -102,12 +102,10 @@ class HttpTransport:
         connection_limits: ConnectionLimits,
         encode: Callable[[Mapping[str, Any]], bytes] = encode,
     ) -> None:
-        self._encode = encode
         self._ask_for_headers = headers if callable(headers) else None
         self._headers: Headers = () if headers is None or callable(headers) else tuple(headers.items())
         check_headers(self._headers)
-        self._address = address
-        self._new_head = remembering_heads()
+        self._writer = RequestWriter(address, encode)
         self._loop = loop
         self._open_stream = open_stream
         self._limits = limits
@@ -127,9 +125,7 @@ class HttpTransport:
     async def open(self) -> None:
         """Do nothing: connections are opened when they are needed."""
 
-    def send(
-        self, request: SendRequest | SendLegacy, report: Callable[[Fact], None], *, once: bool = False
-    ) -> None:
+    def send(self, request: Outgoing, report: Callable[[Fact], None], *, once: bool = False) -> None:
         """Send a request, and report what comes of it. ``once``: never twice, whatever its method."""
         repeatable = not once and _repeatable(request)
         order = _Order(request, report, repeatable=repeatable, headers=self._headers)
@@ -189,8 +185,7 @@ class HttpTransport:
         except Exception as error:
             _log.error("a connection was not opened: %s", describe(error))
             return RequestFailed(name, _OWN_ERROR, sent=False, fault=Fault.CALLER)
-        exchange = HttpExchange(self._address, self._limits, self._new_head, self._encode)
-        return _Connection(self, stream, exchange)
+        return _Connection(self, stream, HttpExchange(self._writer, self._limits))
 
     async def _opened(self) -> Stream:
         """Open a connection in time. Raises ``OSError`` or ``ValueError``."""
@@ -216,22 +211,22 @@ class HttpTransport:
         elif ready is not None:
             ready.ask(order)
 
-    def _answered(self, order: _Order, connection: _Connection, fact: Fact, now_ms: int) -> None:
-        """Take the last fact on a request. What goes out on a connection that was kept, and is dead by then,
-        nobody has heard: it may go out once more."""
-        exchange, order.connection = connection.exchange, None
-        again = (
-            isinstance(fact, RequestFailed) and order.repeatable and connection.was_kept and exchange.silent
-        )
-        if exchange.reusable and not self._closed:
-            self._keep(connection, now_ms)
-        else:
-            connection.close()
+    def _answered(
+        self, order: _Order, connection: _Connection, answer: ResponseReceived, now_ms: int
+    ) -> None:
+        self._keep_or_close(connection, now_ms)
+        self._end(order, answer)
+
+    def _failed(self, order: _Order, connection: _Connection, failure: RequestFailed, now_ms: int) -> None:
+        """What goes out on a connection that was kept, and is dead by then, nobody has heard: it may go out
+        once more."""
+        again = order.repeatable and connection.was_kept and connection.exchange.silent
+        self._keep_or_close(connection, now_ms)
         if again:
-            order.needs_new = True
+            order.needs_new, order.connection = True, None
             self._prepare_soon(order)
         else:
-            self._end(order, fact)
+            self._end(order, failure)
 
     def _end(self, order: _Order, fact: Fact) -> None:
         self._forget(order)
@@ -251,24 +246,25 @@ class HttpTransport:
     def _kept_connection(self, order: _Order) -> _Connection | None:
         """Take a connection that was kept and still stands, or ``None``."""
         now_ms = self._loop.now_ms()
-        self._let_go_of_old(now_ms)
         while self._idle:
-            if not order.repeatable and now_ms - self._idle[-1].idle_since_ms > FRESH_MS:
+            idle_ms = now_ms - self._idle[-1].idle_since_ms
+            if idle_ms > FRESH_MS and not order.repeatable:
                 return None
             connection = self._idle.pop()
-            if connection.stream.idle():
+            if idle_ms <= self._connection_limits.idle_ms and connection.stream.idle():
                 return connection
             connection.close()
         return None
 
-    def _keep(self, connection: _Connection, now_ms: int) -> None:
+    def _keep_or_close(self, connection: _Connection, now_ms: int) -> None:
+        """Keep a connection for the next request, if it is fit for one. Close those that were kept for too
+        long, and the oldest of too many."""
+        if self._closed or not connection.exchange.reusable:
+            connection.close()
+            return
         connection.was_kept = True
         connection.idle_since_ms = now_ms
         self._idle.append(connection)
-        self._let_go_of_old(now_ms)
-
-    def _let_go_of_old(self, now_ms: int) -> None:
-        """Close the connections that were kept for too long, and the oldest of too many."""
         limits = self._connection_limits
         oldest_ms = now_ms - limits.idle_ms
         while self._idle and (
@@ -286,7 +282,7 @@ class HttpTransport:
 class _Order:
     """A request on its way: in ``errand`` it waits for what it needs, then ``connection`` has it."""
 
-    request: SendRequest | SendLegacy
+    request: Outgoing
     report: Callable[[Fact], None]
     repeatable: bool = field(kw_only=True)
     headers: Headers = field(kw_only=True)
@@ -346,22 +342,25 @@ class _Connection:
         """Read on, and report what there is on the way; one report may lead to the end of the request."""
         now_ms = self.transport._loop.now_ms()
         for fact in self.exchange.receive(data, now_ms):
-            if isinstance(fact, NotificationReceived | ServerAsked | StreamOpened):
-                order.report(fact)
-                if self._order is not order:
-                    return
-            else:
+            if isinstance(fact, ResponseReceived):
                 self._order = None
-                self.transport._answered(order, self, self._explained(fact), now_ms)
+                self.transport._answered(order, self, fact, now_ms)
+                return
+            if isinstance(fact, RequestFailed):
+                self._order = None
+                self.transport._failed(order, self, self._explained(fact), now_ms)
+                return
+            order.report(fact)
+            if self._order is not order:
                 return
 
-    def _explained(self, fact: Fact) -> Fact:
-        """Return a fact with the reason that the stream has for it."""
+    def _explained(self, failure: RequestFailed) -> RequestFailed:
+        """Return a failure with the reason that the stream has for it."""
         error = self.stream.error
-        if error is None or not isinstance(fact, RequestFailed):
-            return fact
+        if error is None:
+            return failure
         late = isinstance(error, TimeoutError) and self.exchange.silent
-        return evolve(fact, reason=_told(error) if late else f"{fact.reason} ({_told(error)})")
+        return evolve(failure, reason=_told(error) if late else f"{failure.reason} ({_told(error)})")
 
     def _fail(self, order: _Order, failure: RequestFailed) -> None:
         self.close()
@@ -439,7 +438,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     yield error
 
 
-def _repeatable(request: SendRequest | SendLegacy) -> bool:
+def _repeatable(request: Outgoing) -> bool:
     """Whether to send it twice does no more than to send it once; so it is with all that is no request."""
     if isinstance(request, SendLegacy) and not request.awaits_response:
         return True

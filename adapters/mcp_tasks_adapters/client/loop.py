@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from mcp_tasks_adapters.driver import Loop
 from mcp_tasks_adapters.http_exchange import HttpAddress
-from mcp_tasks_proto.legacy.messages import ConnectionLost, ServerAsked
-from mcp_tasks_proto.requester import NotificationReceived
+from mcp_tasks_proto.legacy.messages import ConnectionLost, SendLegacy, ServerAsked
+from mcp_tasks_proto.requester import NotificationReceived, SendRequest
 
-__all__ = ["ClientLoop", "NetworkLoop", "Process", "Stream", "Unasked"]
+if TYPE_CHECKING:
+    from mcp_tasks_proto.proxy import SendUpstream
+
+__all__ = ["ClientLoop", "NetworkLoop", "Outgoing", "Process", "Stream", "Unasked"]
+
+Outgoing: TypeAlias = "SendRequest | SendUpstream | SendLegacy"
+"""What a client, or a proxy, sends to a server."""
 
 Unasked = ServerAsked | NotificationReceived | ConnectionLost
 """What a server says, or does, that belongs to no request of its client's."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Coroutine, Hashable, Mapping
 from functools import partial
+from os import urandom
 from typing import Any
 
 from attrs import define, field
@@ -89,7 +90,7 @@ class Calls:
         run = partial(run_request, handler, request, method, self._loop.cancelled)
         self._start(forward.exchange, Call(), run)
 
-    def _start(self, exchange: Hashable, call: Call, run: Callable[[], Awaitable[Outcome]]) -> None:
+    def _start(self, exchange: Hashable, call: Call, run: Callable[[], Coroutine[Any, Any, Outcome]]) -> None:
         self._calls[exchange] = call
         if self._stopping:
             self._ended(exchange, stopping())
@@ -150,7 +151,7 @@ def stopping() -> ErrorObject:
 def _became_task(exchange: Hashable, offer: TaskOffer) -> CallBecameTask:
     return CallBecameTask(
         exchange=exchange,
-        task_id=secrets.token_urlsafe(24),  # 192 random bits (LIFE.6)
+        task_id=urlsafe_b64encode(urandom(24)).decode(),  # 192 random bits (LIFE.6)
         status_message=offer.status_message,
         ttl_ms=offer.ttl_ms,
         poll_interval_ms=offer.poll_interval_ms,

@@ -98,15 +98,20 @@ class Driver:
         """
         engine, fed = recorded(_make_engine(server, store.node), server.record)
         self._dual_era = isinstance(engine, DualEraServer)
-        self._questions = Questions(store, loop, self.feed)
+        actions: dict[type, Callable[[Any], None]] = {}
+        self._feeder: Feeder[Input | LegacyInput] = Feeder(
+            fed, loop, actions=actions, not_taken=self._contain
+        )
+        feed = self._feeder.feed
+        self._questions = Questions(store, loop, feed)
         self._admission: Admission | None = None
         if server.principal is not None or server.enabled is not None:
-            self._admission = Admission(server, loop, admit=self.feed, refuse=self._refuse)
+            self._admission = Admission(server, loop, admit=feed, refuse=self._refuse)
         self._exchanges = count(1)
         self._channels: dict[Hashable, Channel] = {}
-        self._workers = Workers(server, loop, feed=self.feed, keeps_for_others=store.node is not None)
-        self._calls = Calls(server, loop, feed=self.feed, no_work=self._workers.refusal)
-        actions: dict[type, Callable[[Any], None]] = {
+        self._workers = Workers(server, loop, feed=feed, keeps_for_others=store.node is not None)
+        self._calls = Calls(server, loop, feed=feed, no_work=self._workers.refusal)
+        actions |= {
             Reply: self._reply,
             Send: self._send,
             OpenStream: self._open_stream,
@@ -125,13 +130,10 @@ class Driver:
             FindExpired: self._questions.ask,
             ListTasks: self._questions.ask,
         }
-        self._feeder: Feeder[Input | LegacyInput] = Feeder(
-            fed, loop, actions=actions, not_taken=self._contain
-        )
-        self._unwatch_store = store.watch(engine.concerns, self.feed)
-        self._unwatch_tools = server.watch_tools(lambda: self.feed(ToolsChanged(server.declarations())))
+        self._unwatch_store = store.watch(engine.concerns, feed)
+        self._unwatch_tools = server.watch_tools(lambda: feed(ToolsChanged(server.declarations())))
         # Nothing is due yet, but the engine wants to look for what expired while nobody was there.
-        self.feed(TimePassed())
+        feed(TimePassed())
 
     # -- for the loop module -------------------------------------------------------------------------------
 
@@ -177,7 +179,7 @@ class Driver:
 
     def _let_in(self, received: Arrival, facts: RequestFacts | None) -> None:
         if self._admission is None:
-            self.feed(received)
+            self._feeder.feed(received)
         else:
             self._admission.ask(received, facts)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from attrs import frozen
@@ -29,8 +29,8 @@ class RequestFacts:
 class Job(Protocol):
     """A coroutine that was started."""
 
-    def cancel(self) -> None:
-        """Cancel it, the loop's own way. Harmless once it has ended; may be called twice."""
+    def cancel(self) -> object:
+        """Cancel it, the loop's own way. Harmless once it has ended; called once."""
 
 
 class Loop(LoopThread, Protocol):
@@ -43,7 +43,7 @@ class Loop(LoopThread, Protocol):
     def now_ms(self) -> int:
         """Unix milliseconds."""
 
-    def spawn(self, run: Callable[[], Awaitable[None]]) -> Job:
+    def spawn(self, run: Callable[[], Coroutine[Any, Any, None]]) -> Job:
         """Start ``run`` soon, in the caller's nursery or task group. ``run`` handles its own errors."""
 
     def wake_at(self, deadline_ms: int | None) -> None:

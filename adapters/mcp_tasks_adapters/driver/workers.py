@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Callable, Coroutine, Hashable, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,6 @@ from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.outcomes import Ending, handler_as_work, run_work
 from mcp_tasks_adapters.toolkit.server import Server
 from mcp_tasks_adapters.toolkit.tasks import Report, TaskContext
-from mcp_tasks_adapters.toolkit.tools import Tool
 from mcp_tasks_proto.effects import (
     AcceptReport,
     CancelReason,
@@ -34,6 +33,7 @@ __all__ = ["Workers", "accept_report", "reject_report"]
 class _Worker:
     """One run of the work of a task."""
 
+    task_id: str
     context: TaskContext
     resumption: int = 0
     may_be_handed_on: bool = False
@@ -70,14 +70,16 @@ class Workers:
 
     def start(self, task_id: str, call: Call | None) -> None:
         """Start the work of a task that a call has become."""
-        if call is None or call.tool is None or call.offer is None or self._stopping:
+        tool = None if call is None else call.tool
+        may_be_handed_on = tool is not None and self._keeps_for_others and tool.declaration.resumable
+        if call is None or tool is None or call.offer is None or self._stopping:
             # The caller has just gone away, and the offer with it; or the server has no more time.
-            if call is None or call.tool is None or not self._may_hand_on(call.tool):
+            if not may_be_handed_on:
                 self._stopped(task_id, 0)
             return
         context = TaskContext(task_id, call.arguments, feed=self._feed, loop=self._loop)
-        worker = _Worker(context, may_be_handed_on=self._may_hand_on(call.tool))
-        run = partial(run_work, call.tool, call.offer.run, context, self._loop.cancelled)
+        worker = _Worker(task_id, context, may_be_handed_on=may_be_handed_on)
+        run = partial(run_work, tool, call.offer.run, context, self._loop.cancelled)
         self._run(worker, run, call.errand)
 
     def resume(self, resume: ResumeWork) -> None:
@@ -87,9 +89,7 @@ class Workers:
         tool = self._tools.get(resume.tool)
         if tool is None:  # withdrawn since the engine looked
             failed = internal_error("the work cannot be resumed: there is no such tool any more")
-            gone = WorkFailed(
-                task_id=resume.task_id, token=Report(), error=failed, resumption=resume.resumption
-            )
+            gone = WorkFailed(task_id=resume.task_id, token=None, error=failed, resumption=resume.resumption)
             self._feed(gone)
             return
         work = handler_as_work(tool, _first_call(resume), self._unheard, resumed=True)
@@ -101,7 +101,7 @@ class Workers:
             resumption=resume.resumption,
             checkpointed=resume.checkpoint,
         )
-        worker = _Worker(context, resumption=resume.resumption, may_be_handed_on=True)
+        worker = _Worker(resume.task_id, context, resumption=resume.resumption, may_be_handed_on=True)
         self._run(worker, partial(run_work, tool, work, context, self._loop.cancelled))
 
     async def _unheard(self, exchange: Hashable, method: str, params: Mapping[str, Any]) -> None:
@@ -109,18 +109,18 @@ class Workers:
         await self._loop.checkpoint()
 
     def _run(
-        self, worker: _Worker, run: Callable[[], Awaitable[Ending]], errand: Errand[Any] | None = None
+        self,
+        worker: _Worker,
+        run: Callable[[], Coroutine[Any, Any, Ending]],
+        errand: Errand[Any] | None = None,
     ) -> None:
         """Start work: in the errand of the call that it came from, if that still runs."""
-        self._workers[worker.context.task_id] = worker
+        self._workers[worker.task_id] = worker
         ended = partial(self._ended, worker)
         if errand is not None and errand.goes_on(run, ended):
             worker.errand = errand
         else:
             worker.errand = Errand(self._loop, run, ended)
-
-    def _may_hand_on(self, tool: Tool) -> bool:
-        return self._keeps_for_others and tool.declaration.resumable
 
     # -- on the way ----------------------------------------------------------------------------------------
 
@@ -154,7 +154,7 @@ class Workers:
             worker.errand.cancel()
 
     def _ended(self, worker: _Worker, ending: Ending | None) -> None:
-        task_id, resumption = worker.context.task_id, worker.resumption
+        task_id, resumption = worker.task_id, worker.resumption
         if self._workers.get(task_id) is worker:
             del self._workers[task_id]
         worker.context.over()
@@ -163,15 +163,13 @@ class Workers:
             if not worker.handed_on:
                 self._stopped(task_id, resumption)
         elif isinstance(ending, ErrorObject):
-            self._feed(WorkFailed(task_id=task_id, token=Report(), error=ending, resumption=resumption))
+            self._feed(WorkFailed(task_id=task_id, token=None, error=ending, resumption=resumption))
         else:
-            self._feed(WorkCompleted(task_id=task_id, token=Report(), result=ending, resumption=resumption))
+            self._feed(WorkCompleted(task_id=task_id, token=None, result=ending, resumption=resumption))
 
     def _stopped(self, task_id: str, resumption: int) -> None:
         message = "The server stopped before the work was done." if self._stopping else KEEP
-        self._feed(
-            WorkStopped(task_id=task_id, token=Report(), status_message=message, resumption=resumption)
-        )
+        self._feed(WorkStopped(task_id=task_id, token=None, status_message=message, resumption=resumption))
 
 
 def accept_report(accept: AcceptReport) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from attrs import evolve, frozen
 
 from mcp_tasks_adapters.admission import Admission, Arrival, ChangingDoor
-from mcp_tasks_adapters.client.loop import ClientLoop, Unasked
+from mcp_tasks_adapters.client.loop import ClientLoop, Outgoing, Unasked
 from mcp_tasks_adapters.dashboard import Dashboard
 from mcp_tasks_adapters.driver import Channel, Event, RequestFacts, session_for
 from mcp_tasks_adapters.feeding import Feeder, recorded
@@ -40,7 +40,7 @@ from mcp_tasks_proto.inputs import (
     StreamRequested,
     TimePassed,
 )
-from mcp_tasks_proto.legacy.messages import ConnectionLost, SendLegacy
+from mcp_tasks_proto.legacy.messages import ConnectionLost
 from mcp_tasks_proto.legacy.proxy import (
     DualEraProxy,
     DualEraProxyInput,
@@ -68,7 +68,7 @@ from mcp_tasks_proto.proxy import (
     StopUpstream,
 )
 from mcp_tasks_proto.proxy.callers import SHUTTING_DOWN
-from mcp_tasks_proto.requester import RequestFailed, ResponseReceived, SendRequest
+from mcp_tasks_proto.requester import RequestFailed, ResponseReceived
 
 __all__ = ["ProxyDriver", "Reconfigure", "UpstreamTransport", "Ways"]
 
@@ -84,7 +84,7 @@ _STREAMS = frozenset({"subscriptions/listen", "GET"})
 class UpstreamTransport(Protocol):
     """The way to an upstream, under one authorization."""
 
-    def send(self, request: SendRequest | SendLegacy, report: Callable[[Any], None], *, once: bool) -> None:
+    def send(self, request: Outgoing, report: Callable[[Any], None], *, once: bool) -> None:
         """Send a request; report what comes on its stream, and then how it was answered, or failed.
 
         ``once``: whether it is never sent a second time. Never waits.
@@ -229,10 +229,10 @@ class ProxyDriver:
         self.feed(ConnectionClosed(connection))
 
     def _let_in(self, received: Arrival, facts: RequestFacts | None) -> None:
-        if self.asks_who_calls:
-            self._admission.ask(received, facts)
-        else:
+        if self._door.principal is None:
             self.feed(received)
+        else:
+            self._admission.ask(received, facts)
 
     def closed(self, exchange: int) -> None:
         """The caller of this exchange is gone. Harmless after its reply."""
@@ -389,10 +389,7 @@ class ProxyDriver:
             self.feed(RequestFailed(name, "there is no such authorization", sent=False))
             return
         self._in_flight[name] = transport, send.message["method"], (send.upstream, send.authorization)
-        request = SendRequest(
-            request=name, message=send.message, parameters=send.parameters, streams=send.streams
-        )
-        transport.send(request, self._heard, once=send.task_path)
+        transport.send(send, self._heard, once=send.task_path)
 
     def _stop_upstream(self, stop: StopUpstream) -> None:
         found = self._in_flight.pop(stop.request, None)
@@ -417,14 +414,14 @@ class ProxyDriver:
         self.feed(UpstreamSaid(upstream=upstream, authorization=authorization, fact=fact))
 
     def _heard(self, fact: UpstreamFact) -> None:
-        last = isinstance(fact, ResponseReceived | RequestFailed)
-        if last:
-            asked = self._in_flight.pop(fact.request, None)
-            if asked is not None and asked[1] not in _STREAMS:
-                self._troubles.note(asked[2], asked[1], fact)
+        if not isinstance(fact, (ResponseReceived, RequestFailed)):
+            self.feed(fact)
+            return
+        asked = self._in_flight.pop(fact.request, None)
+        if asked is not None and asked[1] not in _STREAMS:
+            self._troubles.note(asked[2], asked[1], fact)
         self.feed(fact)
-        if last:
-            self._note_landing()
+        self._note_landing()
 
     # -- to the store, and to the source of randomness -----------------------------------------------------
 

@@ -17,7 +17,16 @@ from mcp_tasks_adapters.proxy.storing import (
     ReadEntry,
 )
 from mcp_tasks_adapters.storing import LoopThread
-from mcp_tasks_proto.history import Observation, Place, TaskEntry, assign, observe, place_of
+from mcp_tasks_proto.history import (
+    Observation,
+    Place,
+    TaskEntry,
+    assign,
+    count_polls,
+    observe,
+    place_of,
+    repeats,
+)
 from mcp_tasks_proto.inputs import Saved, SaveFailed, SaveRefused
 from mcp_tasks_proto.legacy.proxy import HandlesListed, ListHandles
 from mcp_tasks_proto.proxy import (
@@ -47,6 +56,8 @@ class MemoryProxyStore:
     _owned: dict[str | None, int] = field(init=False, factory=dict)
     _snapshots: dict[str, Snapshot] = field(init=False, factory=dict)
     _entries: dict[str, TaskEntry] = field(init=False, factory=dict)
+    _polls: dict[str, int] = field(init=False, factory=dict)
+    """Polls that are not in the entries yet: most are of tasks whose entry nobody reads before the next."""
     _owners: dict[str, str | None] = field(init=False, factory=dict)
     _projects: dict[str, list[Place]] = field(init=False, factory=dict)
     """Where the entries of each project stand in its list, in order."""
@@ -62,6 +73,8 @@ class MemoryProxyStore:
         match effect:
             case LoadTask(handle=handle, token=token):
                 answer(TaskLoaded(token, self._bindings.get(handle), self._snapshots.get(handle)))
+            case Note(handle=handle, observation=observation):
+                self._observe(handle, observation)
             case SaveBinding():
                 answer(self._bind(effect))
             case SaveSnapshot():
@@ -69,8 +82,6 @@ class MemoryProxyStore:
             case DropTask(handle=handle):
                 self._unbind(handle)
                 self._forget(handle)
-            case Note(handle=handle, observation=observation):
-                self._observe(handle, observation)
             case Purge():
                 self._purge(effect)
             case ListHandles(principal=principal, after=after, limit=limit, token=token):
@@ -116,6 +127,7 @@ class MemoryProxyStore:
     def _forget(self, handle: str) -> None:
         """Remove an entry, if there is one."""
         entry = self._entries.pop(handle, None)
+        self._polls.pop(handle, None)
         if entry is None or entry.project is None:
             return
         places = self._projects[entry.project]
@@ -132,14 +144,20 @@ class MemoryProxyStore:
             self._unbind(handle)
             self._forget(handle)
 
+    def _entry(self, handle: str) -> TaskEntry:
+        """Return an entry that there is, with all that was noted."""
+        entry = self._entries[handle]
+        if handle in self._polls:
+            entry = self._entries[handle] = count_polls(entry, self._polls.pop(handle))
+        return entry
+
     def _found(self, handle: str) -> tuple[TaskEntry, ...]:
-        entry = self._entries.get(handle)
-        return () if entry is None else (entry,)
+        return (self._entry(handle),) if handle in self._entries else ()
 
     def _stretch(self, wanted: ReadEntries) -> tuple[TaskEntry, ...]:
         places = self._projects.get(wanted.project, [])
         start = 0 if wanted.after is None else bisect_right(places, wanted.after)
-        return tuple(self._entries[place.handle] for place in places[start : start + wanted.most])
+        return tuple(self._entry(place.handle) for place in places[start : start + wanted.most])
 
     def _keep(self, effect: SaveSnapshot) -> ProxyStoreFact:
         handle = effect.snapshot.handle
@@ -150,8 +168,12 @@ class MemoryProxyStore:
 
     def _observe(self, handle: str, observation: Observation) -> None:
         entry = self._entries.get(handle)
-        if entry is not None:
-            self._entries[handle] = observe(entry, observation)
+        if entry is None:
+            return
+        if not repeats(entry, observation):
+            self._entries[handle] = observe(self._entry(handle), observation)
+        elif observation.polled:
+            self._polls[handle] = self._polls.get(handle, 0) + 1
 
     def _purge(self, purge: Purge) -> None:
         for project in purge.projects:

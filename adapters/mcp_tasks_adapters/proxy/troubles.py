@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from mcp_tasks_proto.legacy.proxy import UpstreamFact
 from mcp_tasks_proto.legacy.vocabulary import INITIALIZE
 from mcp_tasks_proto.requester import Fault, RequestFailed, ResponseReceived
 
@@ -29,11 +28,14 @@ class Troubles:
     def __init__(self) -> None:
         self._known: dict[Way, str] = {}
 
-    def note(self, way: Way, method: str, fact: UpstreamFact) -> None:
+    def note(self, way: Way, method: str, fact: ResponseReceived | RequestFailed) -> None:
         """Take note of how a request was answered, or that it was not."""
-        if isinstance(fact, RequestFailed) and fact.fault is Fault.CALLER:
+        if isinstance(fact, ResponseReceived):
+            trouble = _trouble(method, fact)
+        elif fact.fault is Fault.CALLER:
             return  # what a caller has sent, and no transport can carry, says nothing of the upstream
-        trouble = _trouble(method, fact)
+        else:
+            trouble = f"does not answer: {_without_names(fact.reason)}"
         if trouble is None:
             if self._known and self._known.pop(way, None) is not None:
                 _log.warning("%s answers again", _named(way))
@@ -46,15 +48,13 @@ class Troubles:
         self._known.clear()
 
 
-def _trouble(method: str, fact: UpstreamFact) -> str | None:
-    if isinstance(fact, RequestFailed):
-        return f"does not answer: {_without_names(fact.reason)}"
-    if not isinstance(fact, ResponseReceived) or fact.http is None:
+def _trouble(method: str, answer: ResponseReceived) -> str | None:
+    if answer.http is None:
         return None
-    status = fact.http.status
+    status = answer.http.status
     if status in _REFUSES:
         return f"does not take its credentials: HTTP {status}"
-    if fact.message is not None:
+    if answer.message is not None:
         return None
     if status >= 500:
         return f"does not answer: HTTP {status}"

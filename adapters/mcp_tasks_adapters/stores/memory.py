@@ -106,13 +106,15 @@ class MemoryStore:
             return SaveConflict(save.token, current)
         if save.quota is not None and (limit := self._exceeded(save.quota, record, current)):
             return SaveRefused(save.token, limit)
-        if current is not None:
-            self._forget(current)
-        elif record.principal is not None:
-            insort(self._owned.setdefault(record.principal, []), record.task_id)
-        self._remember(record)
-        if current is None or current.expires_at_ms != record.expires_at_ms:
-            self._plan_expiry(record)
+        if current is None:
+            self._add(record)
+        else:
+            self._records[record.task_id] = record  # of the same owner, who never changes
+            self._bytes += record.payload_bytes - current.payload_bytes
+            if current.ttl_ms == record.ttl_ms:  # counted from the same moment
+                return Saved(save.token)
+            self._expiring += (record.ttl_ms is not None) - (current.ttl_ms is not None)
+        self._plan_expiry(record)
         return Saved(save.token)
 
     def _exceeded(self, quota: Quota, record: TaskRecord, current: TaskRecord | None) -> str | None:
@@ -153,11 +155,14 @@ class MemoryStore:
 
     # -- sums ----------------------------------------------------------------------------------------------
 
-    def _remember(self, record: TaskRecord) -> None:
+    def _add(self, record: TaskRecord) -> None:
+        principal = record.principal
         self._records[record.task_id] = record
-        self._per_principal[record.principal] = self._per_principal.get(record.principal, 0) + 1
+        self._per_principal[principal] = self._per_principal.get(principal, 0) + 1
         self._bytes += record.payload_bytes
         self._expiring += record.ttl_ms is not None
+        if principal is not None:
+            insort(self._owned.setdefault(principal, []), record.task_id)
 
     def _forget(self, record: TaskRecord) -> None:
         del self._records[record.task_id]

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from functools import cached_property
 from typing import Any
 
-from attrs import field, frozen
+from attrs import frozen
 
 from mcp_tasks_adapters.toolkit.content import Answer
 from mcp_tasks_adapters.toolkit.tasks import TaskContext
@@ -34,23 +34,22 @@ class InputRequired:
     state: Any = None
 
 
-def _milliseconds(instance: object, attribute: Any, value: Any) -> None:
-    if value is not DEFAULT:
-        check_milliseconds(attribute.name, value)
-
-
-def _text(instance: object, attribute: Any, value: Any) -> None:
-    check_text(attribute.name, value)
-
-
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)
 class TaskOffer:
     """Returned by a handler: go on as a task, with ``run`` as its work. Made by ``call.task``."""
 
     run: Work
-    status_message: str | None = field(default=None, validator=_text)
-    ttl_ms: int | Default | None = field(default=DEFAULT, validator=_milliseconds)
-    poll_interval_ms: int | Default | None = field(default=DEFAULT, validator=_milliseconds)
+    status_message: str | None = None
+    ttl_ms: int | Default | None = DEFAULT
+    poll_interval_ms: int | Default | None = DEFAULT
+
+    def __attrs_post_init__(self) -> None:
+        if self.status_message is not None:
+            check_text("status_message", self.status_message)
+        if self.ttl_ms is not DEFAULT:
+            check_milliseconds("ttl_ms", self.ttl_ms)
+        if self.poll_interval_ms is not DEFAULT:
+            check_milliseconds("poll_interval_ms", self.poll_interval_ms)
 
 
 class Request:
@@ -137,7 +136,7 @@ class ToolCall(Request):
     _effect: StartTool
 
     def __init__(self, effect: StartTool, notify: Notify, *, resumed: bool = False) -> None:
-        super().__init__(effect, notify)
+        Request.__init__(self, effect, notify)
         self.arguments: Mapping[str, Any] = effect.arguments
         """The arguments, which fit the input schema. The engine keeps its own copy of them."""
         self.resumed = resumed
@@ -166,7 +165,7 @@ class ToolCall(Request):
         ``RuntimeError`` when this call cannot become a task, ``ValueError`` or ``TypeError`` for a message
         or times that are none.
         """
-        if not self.can_create_task:
+        if not self._effect.can_create_task:
             raise RuntimeError(
                 "this call cannot become a task: look at call.can_create_task first, "
                 'or declare the tool with task="required"'

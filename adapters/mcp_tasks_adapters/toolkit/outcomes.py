@@ -58,7 +58,7 @@ async def run_tool(tool: Tool, call: ToolCall, cancelled: Cancelled) -> Outcome:
         if problem is not None:
             return error_text(f"The arguments do not fit the tool's input schema.\n{problem}")
         returned = await tool.handler(call)
-        if isinstance(returned, TaskOffer | InputRequired):
+        if isinstance(returned, (TaskOffer, InputRequired)):
             return returned
         return tool.result(returned)
     except BaseException as error:

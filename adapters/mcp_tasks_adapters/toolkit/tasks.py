@@ -72,19 +72,33 @@ class Cancellation:
     (reading is safe there, waiting is not).
     """
 
-    def __init__(self, event: Event) -> None:
-        self._event = event
+    __slots__ = ("_event", "_loop", "_told")
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._event: Event | None = None
+        """For those who wait: most work never does."""
+        self._told = False
 
     def __bool__(self) -> bool:
-        return self._event.is_set()
+        return self._told
 
     def is_set(self) -> bool:
         """Whether the task was told to stop."""
-        return self._event.is_set()
+        return self._told
 
     async def wait(self) -> None:
         """Return once the task was told to stop."""
+        if self._event is None:
+            self._event = self._loop.event()
+            if self._told:
+                self._event.set()
         await self._event.wait()
+
+    def _tell(self) -> None:
+        self._told = True
+        if self._event is not None:
+            self._event.set()
 
 
 class _Question:
@@ -135,12 +149,11 @@ class TaskContext:
         self._received: list[str] = []
         self.checkpointed = checkpointed
         """What a run before saved last; ``None`` in the first run, and when nothing was saved."""
-        self._stop = loop.event()
         self._questions: dict[str, _Question] = {}
         self._asked = 0
         self._record_gone = False
         self._ended = False
-        self.cancelled = Cancellation(self._stop)
+        self.cancelled = Cancellation(loop)
         """Whether the task was told to stop."""
 
     @property
@@ -271,7 +284,7 @@ class TaskContext:
     def told_to_stop(self, *, record_gone: bool) -> None:
         """Note the cancellation; ``record_gone``: the task has ended, or goes on, without this work."""
         self._record_gone = self._record_gone or record_gone
-        self._stop.set()
+        self.cancelled._tell()
 
     def over(self) -> None:
         """The work has ended; what it left running can report nothing more."""

@@ -70,6 +70,9 @@ class Tool:
         What does not fit the output schema is the tool's own fault, and a result with ``isError`` says so.
         Raises ``TypeError`` for anything else, ``ValueError`` for what is not JSON.
         """
+        if self._output is None and isinstance(returned, str):
+            check_text("the text of a result", returned)
+            return text(returned)
         result = self._result(returned)
         if self._output is None or result.get("isError") is True:
             return result
@@ -90,9 +93,6 @@ class Tool:
             return result
         if self._output is not None:
             return structured(wire_value(returned))
-        if isinstance(returned, str):
-            check_text("the text of a result", returned)
-            return text(returned)
         if returned is None:
             return text()
         raise TypeError(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from math import inf
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import trio
 
@@ -80,15 +80,15 @@ class TrioLoop(TrioThread):
         self._wake = wake
         self._nursery.start_soon(self._alarm.run)
 
-    def spawn(self, run: Callable[[], Awaitable[None]]) -> Job:
+    def spawn(self, run: Callable[[], Coroutine[Any, Any, None]]) -> Job:
         """Start ``run`` soon, in the nursery."""
         scope = trio.CancelScope()
         self._nursery.start_soon(_run_in, scope, run)
         return scope
 
-    async def checkpoint(self) -> None:
+    def checkpoint(self) -> Coroutine[Any, Any, None]:
         """Let others run once."""
-        await trio.lowlevel.checkpoint()
+        return trio.lowlevel.checkpoint()
 
     def wake_at(self, deadline_ms: int | None) -> None:
         """Wake the driver at that Unix time; replaces what was asked for before."""
@@ -109,7 +109,7 @@ class TrioLoop(TrioThread):
         return trio.current_time() + min(max(0, self._due_ms - self.now_ms()), LONGEST_NAP_MS) / 1000
 
 
-async def _run_in(scope: trio.CancelScope, run: Callable[[], Awaitable[None]]) -> None:
+async def _run_in(scope: trio.CancelScope, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
     with scope:
         try:
             await run()

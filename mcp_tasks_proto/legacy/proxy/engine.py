@@ -12,7 +12,7 @@ from attrs import define, evolve, field, frozen
 from mcp_tasks_proto.effects import Reply
 from mcp_tasks_proto.inputs import ExchangeClosed, MessageReceived
 from mcp_tasks_proto.legacy.proxy.inner import ProxyCaller, ProxyInner
-from mcp_tasks_proto.legacy.proxy.messages import DualEraProxyInput, DualEraProxyStep
+from mcp_tasks_proto.legacy.proxy.messages import DualEraProxyStep
 from mcp_tasks_proto.legacy.proxy.requests import Cancelling, ProxyRequests
 from mcp_tasks_proto.legacy.proxy.upstreams import DualEraUpstreams
 from mcp_tasks_proto.legacy.server.door import LegacyDoor, session_key
@@ -22,6 +22,7 @@ from mcp_tasks_proto.legacy.translation import initialize_result, legacy_error, 
 from mcp_tasks_proto.legacy.vocabulary import TOOLS_CHANGED
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy.callers import SHUTTING_DOWN
+from mcp_tasks_proto.proxy.effects import ProxyStep
 from mcp_tasks_proto.proxy.handles import HandleCodec, StoredHandles
 from mcp_tasks_proto.proxy.inputs import AccessChanged, MessageAdmitted, SettingsChanged
 from mcp_tasks_proto.proxy.settings import ProxySettings
@@ -32,7 +33,7 @@ __all__ = ["DualEraProxy"]
 
 
 @define(eq=False, kw_only=True)
-class DualEraProxy(LegacyDoor):
+class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
     """A :class:`~mcp_tasks_proto.proxy.ProxyEngine` with legacy callers and legacy upstreams as well.
 
     It takes the place of the engine: the same inputs and effects, and those of
@@ -59,6 +60,8 @@ class DualEraProxy(LegacyDoor):
             step=DualEraProxyStep,
             shutting_down=SHUTTING_DOWN,
             handlers={
+                MessageReceived: DualEraProxy._message_received,
+                MessageAdmitted: DualEraProxy._message_received,
                 ExchangeClosed: DualEraProxy._exchange_closed,
                 SettingsChanged: DualEraProxy._settings_changed,
                 AccessChanged: DualEraProxy._access_changed,
@@ -72,15 +75,6 @@ class DualEraProxy(LegacyDoor):
             proxy_limits=self.settings.limits,
             sealer=self.settings.sealer,
         )
-
-    def handle(self, input: DualEraProxyInput, *, now: int) -> DualEraProxyStep:  # noqa: A002
-        """Take in one fact; return what to do about it, in order.
-
-        As :meth:`ProxyEngine.handle <mcp_tasks_proto.proxy.ProxyEngine.handle>`, which raises what this
-        raises.
-        """
-        step: DualEraProxyStep = LegacyDoor.handle(self, input, now=now)
-        return step
 
     # -- for the door --------------------------------------------------------------------------------------
 

@@ -91,7 +91,8 @@ DualEraProxyEffect = ProxyEffect | ListHandles | SendLegacyUpstream | OpenStream
 
 @frozen
 class DualEraProxyStep:
-    """What is to be done about one input."""
+    """What is to be done about one input; where no translator has a part in it, it is the engine's own
+    ``ProxyStep``, which says the same."""
 
     effects: tuple[DualEraProxyEffect, ...] = ()
     deadline: int | None = None

@@ -121,13 +121,13 @@ class DualEraUpstream:
 
     # -- what the engine wants -----------------------------------------------------------------------------
 
-    def passed_up(self, send: SendUpstream) -> bool:
-        """Send a request of the engine's as it is, if the upstream is known to be modern; whether it is."""
+    def takes_as_it_is(self, send: SendUpstream) -> bool:
+        """Whether a request of the engine's may be sent as it is: if the upstream is known to be modern. Then
+        it is waited for."""
         if self.era != "modern":
             return False
         self._asked[send.request] = send
         self._direct.add(send.request)
-        self.out(self, send)
         return True
 
     def send(self, send: SendUpstream) -> None:
@@ -137,9 +137,9 @@ class DualEraUpstream:
         self._flush()
 
     def _carry_out(self, send: SendUpstream) -> None:
-        if self.passed_up(send):
-            return
-        if self.era is None:
+        if self.takes_as_it_is(send):
+            self.out(self, send)
+        elif self.era is None:
             self._finder.send(_request(send))
         elif send.message["method"] == "subscriptions/listen":
             self._listen(send)
@@ -178,15 +178,13 @@ class DualEraUpstream:
 
     # -- what the upstream says ----------------------------------------------------------------------------
 
-    def passed_down(self, fact: UpstreamFact) -> bool:
-        """Tell the engine what a modern upstream answers, where that says nothing of its era; whether it is
-        told."""
-        if not isinstance(fact, ResponseReceived) or fact.request not in self._direct:
+    def answers_as_it_is(self, name: int) -> bool:
+        """Whether the engine is told of the answer to its request as it is: if it went out so, and the answer
+        does not say of what era the upstream is. Then it is waited for no longer."""
+        if name not in self._direct or self._asked[name].message["method"] == "server/discover":
             return False
-        if self._asked[fact.request].message["method"] == "server/discover":
-            return False
-        self._direct.discard(fact.request)
-        self._give(fact)
+        self._direct.discard(name)
+        del self._asked[name]
         return True
 
     def take(self, fact: UpstreamFact | ConnectionLost) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from attrs import define, evolve, field, frozen
 
@@ -78,23 +78,28 @@ UNKNOWN_SESSION: Final = invalid_request(
 )
 
 
+_Step = TypeVar("_Step")
+
+
 @define(eq=False, kw_only=True)
-class LegacyDoor(ABC):
+class LegacyDoor(ABC, Generic[_Step]):
     """The engine's interface, with :data:`~mcp_tasks_proto.inputs.LegacyInput` beside its inputs.
 
     Messages of the modern era go straight through. Sessions are kept here, in this process: over HTTP a
     client's requests must all reach the same one. What differs from role to role its subclasses say.
     """
 
-    _step: Any = field(init=False)
+    _step: Callable[[Any, int | None], _Step] = field(init=False)
     """The type of what :meth:`handle` returns: of effects and a deadline."""
     _shutting_down: ErrorObject = field(init=False)
     _handlers: Mapping[type, Callable[[Any, Any], None]] = field(init=False)
-    """What is done with inputs other than messages; those that are not here are the engine's."""
+    """What is done with inputs that may concern a session; those that are not here are the engine's."""
     _out: list[Any] = field(init=False, factory=list)
     _timers: Timers = field(init=False, factory=Timers)
     _own_deadline: int | None = field(init=False, default=None)
     """The next of them: they change only where a session is concerned."""
+    _quiet: bool = field(init=False, default=True)
+    """Whether no question of the translator's is open; that changes likewise."""
     _inner: Inner = field(init=False)
     _waiting: Waiting = field(init=False)
     _registry: Registry = field(init=False)
@@ -105,7 +110,7 @@ class LegacyDoor(ABC):
         inner: Inner,
         limits: Limits,
         *,
-        step: type[Any],
+        step: Callable[[Any, int | None], _Step],
         shutting_down: ErrorObject,
         handlers: Mapping[type, Callable[[Any, Any], None]],
     ) -> None:
@@ -138,41 +143,47 @@ class LegacyDoor(ABC):
 
     # -- inputs --------------------------------------------------------------------------------------------
 
-    def handle(self, input: Any, *, now: int) -> Any:  # noqa: A002 - as for the engine
-        """Take in one fact; return what to do about it, in order."""
+    def handle(self, input: Any, *, now: int) -> _Step:  # noqa: A002 - as for the engine
+        """Take in one fact; return what to do about it, in order.
+
+        As the engine's own ``handle``, which raises what this raises.
+        """
         inner = self._inner
-        if self._is_the_engines(input):
+        if (self._quiet and type(input) not in self._handlers) or self._is_the_engines(input):
             # By far the most of what comes; it must cost next to nothing that there are two eras.
-            step = inner.pass_on(input, now)
+            step: Any = inner.engine.handle(input, now=now)
+            inner.deadline = step.deadline
+            if now > inner.now:
+                inner.now = now
             own = self._own_deadline
             if own is None or (step.deadline is not None and step.deadline <= own):
-                return step
+                result: _Step = step
+                return result
             return self._step(step.effects, own)
         if not 0 <= now <= LAST_MS:
             raise LocalProtocolError("now is Unix milliseconds, up to the end of the year 9999")
         before = inner.now
         inner.now = max(before, now)
         self._out.clear()
+        self._quiet = False  # until it is known: should this fail, what comes next is looked at
         try:
-            if isinstance(input, MessageReceived):
-                self._message_received(input)
-            else:
-                handle: Callable[[Any, Any], None] = self._handlers.get(type(input), LegacyDoor._take)
-                handle(self, input)
+            handle: Callable[[Any, Any], None] = self._handlers.get(type(input), LegacyDoor._take)
+            handle(self, input)
         except LocalProtocolError:
             inner.now = before
             raise
         inner.drain()
+        self._quiet = inner.quiet
         self._own_deadline = self._timers.next
         return self._step(tuple(self._out), _earliest(inner.deadline, self._own_deadline))
 
     def _is_the_engines(self, fact: Any) -> bool:
         """Whether a fact concerns no session, and nothing that is asked of the engine for one."""
         kind = type(fact)
+        if kind not in self._handlers:
+            return self._quiet
         if isinstance(fact, MessageReceived):
             return _is_modern(fact.message) and (fact.connection is None or self._leaves_id_free(fact))
-        if kind not in self._handlers:
-            return self._inner.quiet
         return kind in _OF_AN_EXCHANGE and not self._holds(fact.exchange)
 
     def _holds(self, exchange: Hashable) -> bool:
@@ -429,7 +440,8 @@ def _earliest(one: int | None, other: int | None) -> int | None:
 
 _OF_AN_EXCHANGE: Final = frozenset({ExchangeClosed, StreamReady})
 
-_HANDLERS: Final[Mapping[type, Callable[[LegacyDoor, Any], None]]] = {
+_HANDLERS: Final[Mapping[type, Callable[[LegacyDoor[Any], Any], None]]] = {
+    MessageReceived: LegacyDoor._message_received,
     StreamRequested: LegacyDoor._stream_requested,
     SessionEnded: LegacyDoor._session_ended,
     ConnectionClosed: LegacyDoor._connection_closed,

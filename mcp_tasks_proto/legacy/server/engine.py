@@ -9,7 +9,7 @@ from typing import Any
 from attrs import define, field
 
 from mcp_tasks_proto.effects import Step
-from mcp_tasks_proto.inputs import Input, LegacyInput, MessageReceived, ToolsChanged
+from mcp_tasks_proto.inputs import MessageReceived, ToolsChanged
 from mcp_tasks_proto.legacy.server.door import LegacyDoor
 from mcp_tasks_proto.legacy.server.inner import Caller, Inner
 from mcp_tasks_proto.legacy.server.requests import Requests
@@ -35,7 +35,7 @@ class LegacyPolicy(Enum):
 
 
 @define(eq=False, kw_only=True)
-class DualEraServer(LegacyDoor):
+class DualEraServer(LegacyDoor[Step]):
     """A :class:`~mcp_tasks_proto.server.ServerEngine` that serves 2025-11-25 as well.
 
     It takes the place of the engine: the same inputs and effects, and :data:`LegacyInput` beside them.
@@ -66,15 +66,6 @@ class DualEraServer(LegacyDoor):
             waiting=self._waiting,
             support=_support_of(self.tools),
         )
-
-    def handle(self, input: Input | LegacyInput, *, now: int) -> Step:  # noqa: A002 - as for the engine
-        """Take in one fact; return what to do about it, in order.
-
-        As :meth:`ServerEngine.handle <mcp_tasks_proto.server.ServerEngine.handle>`, which raises what this
-        raises.
-        """
-        step: Step = LegacyDoor.handle(self, input, now=now)
-        return step
 
     def concerns(self, task_id: str) -> bool:
         """Whether news of this task would be of use here, as the engine has it."""

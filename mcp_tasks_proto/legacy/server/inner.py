@@ -194,14 +194,6 @@ class Inner:
 
     # -- hearing ---------------------------------------------------------------------------------------
 
-    def pass_on(self, fact: Any, now: int) -> Any:
-        """Let the engine take what concerns no exchange of the translator's."""
-        step = self.engine.handle(fact, now=now)
-        self.deadline = step.deadline
-        if now > self.now:
-            self.now = now
-        return step
-
     def take(self, fact: Input) -> None:
         """Take in a fact of the host's. Raises :class:`LocalProtocolError`; nothing has happened then."""
         if isinstance(fact, TasksListed | LoadFailed) and fact.token in self._listings:
@@ -224,7 +216,9 @@ class Inner:
             self._run(self._facts.popleft())
 
     def _run(self, fact: Input) -> None:
-        for effect in self.pass_on(fact, self.now).effects:
+        step = self.engine.handle(fact, now=self.now)
+        self.deadline = step.deadline
+        for effect in step.effects:
             self._carry_out(effect)
 
     def _carry_out(self, effect: Effect) -> None:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Mapping
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import define
 
 from mcp_tasks_proto.errors import ErrorObject
 from mcp_tasks_proto.lifecycle import IGNORE, Goto, Trigger, transition
@@ -15,7 +15,11 @@ from mcp_tasks_proto.records import TaskRecord
 __all__ = ["DONE", "Decision", "Operation", "applied", "ended"]
 
 
-@frozen(kw_only=True, eq=False)
+# Nothing here is changed once it is made. It is not frozen for that: to make a frozen one takes several times
+# as long, and every request makes some.
+
+
+@define(kw_only=True, eq=False)
 class Decision:
     """What an operation wants: first a save, if ``after`` is given, then its answer."""
 
@@ -37,7 +41,7 @@ class Decision:
 DONE = Decision()
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class Operation:
     """One intention about one task."""
 
@@ -52,23 +56,19 @@ class Operation:
         """Decide on the current record; ``None``: there is none, or it has expired."""
 
 
-_NONE: Final[Mapping[str, Any]] = {}
-"""The capabilities of every ended task: one object for all of them."""
+_OF_LIVE_TASKS: Final[Mapping[str, Any]] = {
+    "arguments": None,
+    "client_capabilities": {},
+    "inputs": (),
+    "node": None,
+    "resumption": None,
+}
+"""What an ended task has in place of what only a live one needs: one object each for all of them."""
 
 
 def ended(record: TaskRecord, trigger: Trigger, now: int, **changes: Any) -> TaskRecord | None:
     """Apply an ending: what only a live task needs is dropped with it."""
-    return applied(
-        record,
-        trigger,
-        now,
-        arguments=None,
-        client_capabilities=_NONE,
-        inputs=(),
-        node=None,
-        resumption=None,
-        **changes,
-    )
+    return applied(record, trigger, now, **_OF_LIVE_TASKS, **changes)
 
 
 def applied(record: TaskRecord, trigger: Trigger, now: int, **changes: Any) -> TaskRecord | None:
@@ -78,5 +78,5 @@ def applied(record: TaskRecord, trigger: Trigger, now: int, **changes: Any) -> T
         return None
     if isinstance(verdict, Goto):
         # First, for whoever looks whether the view changes: it says so by itself.
-        changes = {"status": verdict.status, **changes}
+        return record.changed(now, status=verdict.status, **changes)
     return record.changed(now, **changes)

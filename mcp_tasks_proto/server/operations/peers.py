@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import define, evolve
 
 from mcp_tasks_proto.errors import internal_error, invalid_params, missing_capability, unknown_task
 from mcp_tasks_proto.input_requests import check_response, missing_capabilities
@@ -19,7 +19,7 @@ from mcp_tasks_proto.wire.schema import create_result, task_view
 __all__ = ["AnswerTask", "CancelTask", "CreateTask", "LookUp", "ReadTask"]
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class PeerOperation(Operation):
     """An operation that only the owner may do. All others get one answer (GET.2, SEC.1)."""
 
@@ -36,7 +36,7 @@ class PeerOperation(Operation):
         """Decide on the owner's own record."""
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class ReadTask(PeerOperation):
     """``tasks/get``: a pure read (GET.1)."""
 
@@ -52,7 +52,7 @@ class ReadTask(PeerOperation):
         return Decision(result=task_view(record))
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class AnswerTask(PeerOperation):
     """``tasks/update``: answers to outstanding requests, all or none of them (UPD)."""
 
@@ -87,7 +87,7 @@ class AnswerTask(PeerOperation):
         return Decision(after=after, result={})
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class CancelTask(PeerOperation):
     """``tasks/cancel``: note the wish; the worker does the rest (CAN.6)."""
 
@@ -99,7 +99,7 @@ class CancelTask(PeerOperation):
         return Decision(after=after, result={})
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class LookUp(Operation):
     """A listen stream's first look at a task it asks for (SUB.1)."""
 
@@ -112,7 +112,7 @@ class LookUp(Operation):
         return Decision(found=record)
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class CreateTask(Operation):
     """A call goes on as a task (LIFE.3, LIFE.4). It is not looked up first: there is nothing yet."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from attrs import evolve, frozen
+from attrs import define, evolve
 
 from mcp_tasks_proto.errors import ErrorObject, internal_error, limit_reached
 from mcp_tasks_proto.lifecycle import REJECT, Trigger, transition
@@ -15,7 +15,7 @@ from mcp_tasks_proto.wire.jsonrpc import json_size
 __all__ = ["ElapseGrace", "EndTask", "LoseWork", "Refresh", "Remove"]
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class ElapseGrace(Operation):
     """A cancelled worker has had its time (CAN.6)."""
 
@@ -26,7 +26,7 @@ class ElapseGrace(Operation):
         return Decision(after=ended(record, Trigger.GRACE_ELAPSED, now, payload_bytes=0))
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class EndTask(Operation):
     """The host ends the task, whatever its worker does (LEG.5)."""
 
@@ -53,7 +53,7 @@ class EndTask(Operation):
         )
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class LoseWork(Operation):
     """The node that ran the work is gone; nobody will report any more."""
 
@@ -97,7 +97,7 @@ class LoseWork(Operation):
         return Decision(after=after)
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class Refresh(Operation):
     """A look at a task whose work has just begun here: news of it may have come when it was of no concern."""
 
@@ -106,7 +106,7 @@ class Refresh(Operation):
         return Decision(found=record)
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class Remove(Operation):
     """A task that nobody may read any more goes (TTL.1). Alone among operations it sees expired records."""
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import define, evolve
 
 from mcp_tasks_proto.errors import ErrorObject
 from mcp_tasks_proto.input_requests import missing_capabilities, unique_key
@@ -20,7 +20,7 @@ from mcp_tasks_proto.wire.jsonrpc import json_size
 __all__ = ["AskInput", "Checkpoint", "EndWork", "Progress", "WithdrawInput"]
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class WorkerOperation(Operation):
     """A report. Of several runs of a task's work only the last one's are taken: a node that was taken for
     gone may still be there, and not know."""
@@ -43,7 +43,7 @@ class WorkerOperation(Operation):
         """Decide on the report of whoever runs the work."""
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class Progress(WorkerOperation):
     """The worker, or the host, changes what the view says beside the status."""
 
@@ -60,7 +60,7 @@ class Progress(WorkerOperation):
         return Decision(after=applied(record, self.trigger, now, **changes))
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class Checkpoint(WorkerOperation):
     """The worker saves what the next run of it would begin with."""
 
@@ -95,7 +95,7 @@ def checkpoint_bytes(record: TaskRecord) -> int:
     return 0 if resumption is None or resumption.checkpoint is None else json_size(resumption.checkpoint)
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class AskInput(WorkerOperation):
     """The worker asks for input (INP.1, INP.2)."""
 
@@ -162,7 +162,7 @@ class AskInput(WorkerOperation):
         return fresh
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class WithdrawInput(WorkerOperation):
     """The worker gives up a question of its own."""
 
@@ -185,7 +185,7 @@ class WithdrawInput(WorkerOperation):
         return Decision(after=applied(record, trigger, now, inputs=inputs))
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class EndWork(WorkerOperation):
     """The worker is done: with a result, with a protocol error, or without either."""
 

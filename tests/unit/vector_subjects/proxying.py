@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from mcp_tasks_proto.errors import ErrorObject
@@ -29,7 +30,6 @@ from mcp_tasks_proto.proxy.input_gate import check_answers, declarable
 from mcp_tasks_proto.proxy.rewriting import Rewriter, passing_meta
 from mcp_tasks_proto.proxy.views import Seen, make_rewriter, show
 from mcp_tasks_proto.settings import TaskSupport
-from mcp_tasks_proto.wire.schema import TaskView, structure
 from tests.unit.proxy_world import make_binding, make_settings
 
 __all__ = ["FUNCTIONS"]
@@ -103,8 +103,8 @@ def _view(given: Given) -> Given:
         keep_ms=given["keep_ms"],
     )
     settings = make_settings(limits=ProxyLimits(poll_floor_ms=given["poll_floor_ms"]))
-    rewriter = make_rewriter(settings, PROXY, view["taskId"], given["handle"])
-    seen = show(structure(TaskView, view), binding, rewriter, settings)
+    rewriter = partial(make_rewriter, settings, PROXY, view["taskId"], given["handle"])
+    seen = show(view, binding, rewriter, settings)
     return {"view": dict(seen.view)} if isinstance(seen, Seen) else {"trouble": seen.name.lower()}
 
 
