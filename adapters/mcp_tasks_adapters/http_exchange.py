@@ -154,6 +154,8 @@ _SECONDS: Final = pattern(r"[0-9]{1,9}")
 
 # -- requests ----------------------------------------------------------------------------------------------
 
+_BAD_HEADER: Final = "the request's headers cannot be sent: HTTP cannot carry a name or a value of them"
+
 BEGINNINGS: Final = 64
 """How many beginnings of requests are remembered, and how many bytes one of them may have."""
 BEGINNING_BYTES: Final = 4096
@@ -187,7 +189,9 @@ class RequestWriter:
                 beginning = self._beginning(recurring, request, more)
                 said = params_headers(method, params, request.parameters)
                 fields = "".join([f"{name}: {value}\r\n" for name, value in said])
-        except (h11.LocalProtocolError, ValueError, TypeError, AttributeError) as error:
+        except h11.LocalProtocolError:  # which says what the header is, and that may be a secret (SEC.2)
+            raise LocalProtocolError(_BAD_HEADER) from None
+        except (ValueError, TypeError, AttributeError) as error:
             raise LocalProtocolError(f"the request's headers cannot be sent: {error}") from None
         return b"%b%bContent-Length: %d\r\n\r\n%b" % (beginning, fields.encode("ascii"), len(body), body)
 

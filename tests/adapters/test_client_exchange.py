@@ -67,6 +67,18 @@ def stream(*values: Any) -> bytes:
     return response(events, "Content-Type: text/event-stream")
 
 
+@pytest.mark.parametrize(
+    "header", [("Authorization", "Bearer s3cret\r\nX: 1"), ("X s3cret", "1"), ("X", "s3cret ü€")]
+)
+def test_sec2_a_header_that_cannot_be_sent_is_not_told(header: tuple[str, str]) -> None:
+    with pytest.raises(LocalProtocolError) as refused:
+        HttpExchange(RequestWriter(ADDRESS), Limits()).begin(request(), [header])
+    assert "header" in str(refused.value)
+    assert "s3cret" not in str(refused.value)
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__
+
+
 # -- requests ------------------------------------------------------------------------------------------------
 
 
