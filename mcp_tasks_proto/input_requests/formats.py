@@ -20,26 +20,27 @@ EMAIL_CHARS: Final = 254
 LOCAL_PART_CHARS: Final = 64
 """The longest part before the @ (RFC 5321, 4.5.3.1.1)."""
 
+# Possessive repetition is of single characters alone: that of groups goes wrong in Python 3.11.0 to 3.11.4.
 _ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]++"
-_QUOTED: Final = r'"(?:[ !#-\[\]-~]|\\[ -~])*+"'
+_QUOTED: Final = r'"(?:[ !#-\[\]-~]|\\[ -~])*"'
 _LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _OCTET: Final = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _ADDRESS: Final = rf"\[(?:{_OCTET}(?:\.{_OCTET}){{3}}|IPv6:[0-9A-Fa-f:.]{{2,45}})\]"
 _EMAIL: Final = re.compile(
-    rf"(?P<local>{_ATOM}(?:\.{_ATOM})*+|{_QUOTED})@(?:{_LABEL}(?:\.{_LABEL})*|{_ADDRESS})"
+    rf"(?P<local>{_ATOM}(?:\.{_ATOM})*|{_QUOTED})@(?:{_LABEL}(?:\.{_LABEL})*|{_ADDRESS})"
 )
 
 _PLAIN: Final = r"A-Za-z0-9._~!$&'()*+,;=\-"
-_ESCAPE: Final = r"%[0-9A-Fa-f]{2}"
 _URI: Final = re.compile(
     rf"[A-Za-z][A-Za-z0-9+.-]*+:"
-    rf"(?://(?:(?:[{_PLAIN}:]|{_ESCAPE})*+@)?"
-    rf"(?:\[[0-9A-Fa-f:.]++\]|\[v[0-9A-Fa-f]++\.[{_PLAIN}:]++\]|(?:[{_PLAIN}]|{_ESCAPE})*+)"
+    rf"(?://(?:[{_PLAIN}%:]*+@)?"
+    rf"(?:\[[0-9A-Fa-f:.]++\]|\[v[0-9A-Fa-f]++\.[{_PLAIN}:]++\]|[{_PLAIN}%]*+)"
     rf"(?::[0-9]*+)?(?=[/?#]|\Z)|(?!//))"
-    rf"(?:[{_PLAIN}:@/]|{_ESCAPE})*+"
-    rf"(?:\?(?:[{_PLAIN}:@/?]|{_ESCAPE})*+)?"
-    rf"(?:#(?:[{_PLAIN}:@/?]|{_ESCAPE})*+)?"
+    rf"[{_PLAIN}%:@/]*+"
+    rf"(?:\?[{_PLAIN}%:@/?]*+)?"
+    rf"(?:#[{_PLAIN}%:@/?]*+)?"
 )
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DATE_TIME: Final = re.compile(
@@ -59,7 +60,7 @@ def _is_email(text: str) -> bool:
 
 def _is_uri(text: str) -> bool:
     """Whether this is an absolute URI, fragment allowed, of RFC 3986."""
-    return _URI.fullmatch(text) is not None
+    return _URI.fullmatch(text) is not None and _BAD_ESCAPE.search(text) is None
 
 
 def _is_date(text: str) -> bool:

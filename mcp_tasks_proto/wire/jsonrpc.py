@@ -81,8 +81,10 @@ def decode(data: bytes | bytearray | memoryview, limits: Limits) -> Any:
     # No text is nested deeper than it has opening brackets: most messages need no closer look.
     if text.count("{") + text.count("[") > limits.message_depth and deeper_than(value, limits.message_depth):
         raise _too_deep(limits)
-    if "\\u" in text and (paired := next(_PAIRED_ESCAPES.finditer(text)).end()) != len(text):
-        raise _unreadable(f"a lone surrogate at character {paired}")
+    if "\\u" in text:
+        for escape in _ESCAPE.finditer(text):
+            if escape["lone"]:
+                raise _unreadable(f"a lone surrogate at character {escape.start()}")
     return value
 
 
@@ -137,10 +139,8 @@ def deeper_than(value: Any, depth: int) -> bool:
 
 
 _WHITESPACE: Final = " \t\n\r"
-_PAIRED_ESCAPES: Final = pattern(
-    r"(?:[^\\]++|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]|\\(?!u[dD][89a-fA-F]).)*+"
-)
-"""Of a JSON text, everything before the first escaped surrogate that is not half of a pair."""
+_ESCAPE: Final = pattern(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]|(?P<lone>u[dD][89a-fA-F])|.)")
+"""What follows a backslash in a JSON text: a pair of surrogates, half of one, or anything else."""
 
 _DECODER: Final = JSONDecoder(
     object_pairs_hook=_read_object, parse_float=_read_float, parse_constant=_refuse_constant
