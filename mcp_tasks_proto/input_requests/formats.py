@@ -30,7 +30,7 @@ _EMAIL: Final = re.compile(
     rf"(?P<local>{_ATOM}(?:\.{_ATOM})*|{_QUOTED})@(?:{_LABEL}(?:\.{_LABEL})*|{_ADDRESS})"
 )
 
-_PLAIN: Final = r"A-Za-z0-9._~!$&'()*+,;=\-"
+_PLAIN: Final = r"A-Za-z0-9._~!$&'(*+),;=\-"
 _URI: Final = re.compile(
     rf"[A-Za-z][A-Za-z0-9+.-]*+:"
     rf"(?://(?:[{_PLAIN}%:]*+@)?"

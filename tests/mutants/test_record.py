@@ -187,11 +187,11 @@ def test_a_text_that_is_no_record_is_refused() -> None:
 
 
 def test_the_workspace_has_the_modules_and_says_which_are_mutated(tmp_path: Path) -> None:
-    module = "mcp_tasks_proto/lifecycle.py"
+    module = "mcp_tasks_proto/records.py"
     workspace = tmp_path / "workspace"
     prepare([module], ["tests/unit"], workspace)
-    assert "terminal = property(terminal)" in (workspace / module).read_text()
-    other = "mcp_tasks_proto/records.py"
+    assert "outstanding = property(outstanding)" in (workspace / module).read_text()
+    other = "mcp_tasks_proto/lifecycle.py"
     assert (workspace / other).read_text() == (REPOSITORY / other).read_text()
     assert f'only_mutate = ["{module}"]' in (workspace / "pyproject.toml").read_text()
     assert (workspace / "tests" / "mutants").is_dir()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import click
 
 from mcp_tasks_adapters.cli.client.harmless import cut, harmless, one_line
+from mcp_tasks_adapters.cli.reports import reporting
 
 if TYPE_CHECKING:
     from mcp_tasks_proto.testing.recordings import Replay
@@ -64,14 +65,9 @@ def replay_command(files: Sequence[str], as_json: bool, most: int, width: int) -
     for name in files:
         result = _replay(name, most)
         told = [json.dumps({"file": name, **result.to_json()})] if as_json else _lines_of(name, result, width)
-        try:
+        with reporting(UNREADABLE):
             for line in told:
                 click.echo(line)
-        except BrokenPipeError:
-            raise  # whoever reads has read enough, which is no news
-        except OSError as error:
-            click.echo(f"Error: what was found cannot be written: {error.strerror}.", err=True)
-            sys.exit(UNREADABLE)
         worst = max(worst, _code(result))
     sys.exit(worst)
 

@@ -19,6 +19,7 @@ from mcp_tasks_adapters.cli.client.place import read_headers
 from mcp_tasks_adapters.cli.client.signals import StopSignal
 from mcp_tasks_adapters.cli.kit.command import STRENGTHS
 from mcp_tasks_adapters.cli.kit.report import JsonReport, PeopleReport, ProgressLine
+from mcp_tasks_adapters.cli.reports import reporting
 from mcp_tasks_adapters.http_exchange import HttpAddress
 from mcp_tasks_adapters.kit import Progress
 from mcp_tasks_proto.testing.kit import Kit, KitSettings, Role, ToolCall, Verdict
@@ -92,13 +93,8 @@ def _examine(examination: Examination, loop: str, *, as_json: bool, strengths: S
         return ExitCode.NOBODY_ANSWERED
     findings = [one for one in kit.findings if one.check.strength.value in strengths]
     report = JsonReport() if as_json else PeopleReport(Console(highlight=False))
-    try:
+    with reporting(ExitCode.USAGE):
         report.show(findings, kit.desk.calls, interrupted=stop.number is not None)
-    except BrokenPipeError:
-        raise  # whoever reads has read enough, which is no news
-    except OSError as error:
-        click.echo(f"Error: what was found cannot be written: {error.strerror}.", err=True)
-        return ExitCode.USAGE
     if stop.number is not None:
         return 128 + stop.number
     failed = any(one.verdict is Verdict.FAIL for one in findings)
