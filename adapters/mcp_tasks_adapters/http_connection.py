@@ -362,6 +362,7 @@ class HttpConnection:
                 self._put(self._h11.send(h11.Data(data=encode_event(encode(message), event_id))))
             self._put(self._h11.send(END))
             self._phase = WRITING
+            self._phase_deadline = inf  # no comment is due any more
         else:
             self._answer(http_status, message, headers)
         self._announce_output()
