@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 from math import inf
+from sys import getrefcount
 from typing import Any, cast
 
 import h11
@@ -298,6 +299,14 @@ def test_status_and_headers_of_a_reply_are_passed_on(peer: Peer) -> None:
     assert out.startswith(b"HTTP/1.1 401 Unauthorized\r\n")
     assert b"\r\nwww-authenticate: Bearer\r\n" in out
     assert b"\r\ncontent-type: application/json\r\n" in out
+
+
+def test_sec2_what_headers_say_is_not_kept(peer: Peer) -> None:
+    session = "-".join(["session"] * 9)
+    before = getrefcount(session)
+    peer.ask().reply(REPLY, 200, [("mcp-session-id", session)])
+    assert session.encode() in peer.deliver()
+    assert getrefcount(session) == before
 
 
 def test_a_reply_without_a_message_has_no_body(peer: Peer) -> None:
