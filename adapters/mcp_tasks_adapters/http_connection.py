@@ -362,6 +362,7 @@ class HttpConnection:
                 self._put(self._h11.send(h11.Data(data=encode_event(encode(message), event_id))))
             self._put(self._h11.send(END))
             self._phase = WRITING
+            self._phase_deadline = inf  # no comment is due any more
         else:
             self._answer(http_status, message, headers)
         self._announce_output()
@@ -409,7 +410,9 @@ class HttpConnection:
     def _answer(self, status: int, message: Mapping[str, Any] | None, more: Headers) -> None:
         """Send a whole response."""
         headers, body = response_parts(message, more)
-        head = _head_of_whole(status, headers, len(body), *self._circumstances())
+        # One with headers of its own does not recur, and may name a session, which is nothing to be kept.
+        write = _new_head_of_whole if more else _head_of_whole
+        head = write(status, headers, len(body), *self._circumstances())
         self._put(head if self._is_head_request else head + body)
         self._body.clear()
         self._phase = WRITING
@@ -441,11 +444,13 @@ def _length_alone(request: h11.Request, head: HttpHead) -> int | None:
 _HEEDED: Final = frozenset({"transfer-encoding", "upgrade"})
 
 
-@lru_cache(maxsize=256)
-def _head_of_whole(status: int, headers: Headers, length: int, is_last: bool, second: int) -> bytes:
+def _new_head_of_whole(status: int, headers: Headers, length: int, is_last: bool, second: int) -> bytes:
     """Return the head of a response whose body has ``length`` bytes."""
     response = _response(status, (*headers, ("content-length", str(length))), is_last, second)
     return h11.Connection(h11.SERVER).send(response)
+
+
+_head_of_whole: Final = lru_cache(maxsize=256)(_new_head_of_whole)
 
 
 def _response(status: int, headers: Headers, is_last: bool, second: int) -> h11.Response:

@@ -46,7 +46,7 @@ class Errand(Generic[_Outcome]):
                     await self._loop.checkpoint()
                 self._running = True
                 outcome = await self._run()
-                self._stays = True
+                self._stays = not self._cancelled  # it may have an outcome all the same
             finally:
                 self._over = True
                 self._ended(outcome)

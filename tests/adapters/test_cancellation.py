@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import trio
@@ -11,6 +12,7 @@ from mcp_tasks_adapters import (
     TaskContext,
     ToolCall,
 )
+from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit import Cancellation
 
 from mcp_tasks_proto.effects import Save
@@ -84,6 +86,26 @@ async def test_a_cancel_before_the_first_step_is_a_cancel_all_the_same(world: Wo
     assert ran == []
     await world.advance(3_600_000)
     assert leftovers(driver) == {}
+
+
+@on_both_loops
+async def test_a_job_that_ends_well_in_spite_of_its_cancellation_does_nothing_more(world: World) -> None:
+    """On trio what goes on in it would be cancelled as well, and on asyncio it could not be any more."""
+    said: list[Any] = []
+
+    async def run() -> str:
+        with suppress(world.loop.cancelled):
+            await world.loop.event().wait()
+        return "done"
+
+    def ended(outcome: str | None) -> None:
+        said.extend([outcome, errand.goes_on(run, said.append)])
+
+    errand = Errand(world.loop, run, ended)
+    await world.settle()
+    errand.cancel()
+    await world.settle()
+    assert said == ["done", False]
 
 
 @on_both_loops

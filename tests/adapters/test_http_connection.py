@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 from math import inf
+from sys import getrefcount
 from typing import Any, cast
 
 import h11
 import pytest
 from attrs import define, field
 from mcp_tasks_adapters.driver import Channel, Driver, RequestFacts
-from mcp_tasks_adapters.http_connection import LINGER_SECONDS, READ_BYTES, HttpConnection
+from mcp_tasks_adapters.http_connection import (
+    LINGER_SECONDS,
+    READ_BYTES,
+    WRITE_BYTES,
+    HttpConnection,
+)
 from mcp_tasks_adapters.http_endpoint import HttpEndpoint
 
 from mcp_tasks_proto.inputs import HttpHead
@@ -295,6 +301,14 @@ def test_status_and_headers_of_a_reply_are_passed_on(peer: Peer) -> None:
     assert b"\r\ncontent-type: application/json\r\n" in out
 
 
+def test_sec2_what_headers_say_is_not_kept(peer: Peer) -> None:
+    session = "-".join(["session"] * 9)
+    before = getrefcount(session)
+    peer.ask().reply(REPLY, 200, [("mcp-session-id", session)])
+    assert session.encode() in peer.deliver()
+    assert getrefcount(session) == before
+
+
 def test_a_reply_without_a_message_has_no_body(peer: Peer) -> None:
     peer.ask().reply(None, 403)
     out = peer.deliver()
@@ -308,6 +322,24 @@ def test_a_stream_may_end_without_a_message(peer: Peer) -> None:
     channel.send(NOTIFICATION)
     channel.reply(None, 202)
     assert peer.deliver().endswith(b"\r\n0\r\n\r\n")
+
+
+def test_the_time_of_a_comment_may_come_while_the_end_of_a_stream_is_written(peer: Peer) -> None:
+    """Nothing follows a response but the next one: a client would take it for that."""
+    channel = peer.ask()
+    channel.send(NOTIFICATION)
+    peer.deliver()
+    assert peer.connection.deadline == peer.now + 5  # the comment's
+    channel.reply({"jsonrpc": "2.0", "id": 1, "result": {"text": "x" * 2 * WRITE_BYTES}}, 200)
+    assert peer.take()
+    peer.now += 3.9
+    peer.connection.written(peer.now)
+    assert peer.take()
+    peer.now += 3.9
+    peer.connection.written(peer.now)
+    peer.connection.time_passed(peer.now)
+    assert peer.deliver().endswith(b"\r\n0\r\n\r\n")
+    assert not peer.connection.closed
 
 
 # -- what the loop is asked to do ------------------------------------------------------------------------
