@@ -53,7 +53,7 @@ class ProxyInner(Inner):
     @property
     def quiet(self) -> bool:
         """Whether nothing of the translator's is open."""
-        return not (self._handles or self._open or self._reports or self._listings)
+        return not self._handles and super().quiet
 
     def take(self, fact: Any) -> None:
         """Take in a fact of the host's. Raises :class:`LocalProtocolError`; nothing has happened then."""
