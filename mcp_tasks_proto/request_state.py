@@ -164,9 +164,8 @@ def open_state(
             "expiresAtMs": int(expires_at_ms),
             "asked": dict(asked),
             "state": state,
-        }:
-            if sealed_for == call and now < expires_at_ms:
-                return SealedState(asked, state)
+        } if sealed_for == call and now < expires_at_ms:
+            return SealedState(asked, state)
     return None
 
 

@@ -131,15 +131,18 @@ class EventDecoder:
         self._event = b""
         return event
 
+    def _take_data(self, value: bytes) -> None:
+        self._data.append(value)
+        self._data_bytes += len(value) + 1
+        if self._data_bytes > self.limits.message_bytes + 1:
+            raise message_too_large(self.limits)
+
     def _take_field(self, line: bytes) -> None:
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         match name:
             case b"data":
-                self._data.append(value)
-                self._data_bytes += len(value) + 1
-                if self._data_bytes > self.limits.message_bytes + 1:
-                    raise message_too_large(self.limits)
+                self._take_data(value)
             case b"event":
                 self._event = value
             case b"id" if b"\0" not in value:

@@ -315,8 +315,7 @@ class ProxyStage:
                 result = _view(words)
             case "asks":
                 result = {"resultType": "input_required", "inputRequests": questions_in(words)}
-                if words.follows("state"):
-                    result["requestState"] = _value(words)
+                result |= {"requestState": _value(words)} if words.follows("state") else {}
             case verb:
                 raise TraceError(f"an upstream never {verb}")
         return UpstreamAnswered(request=name, message=result_message(name, result))
