@@ -24,7 +24,7 @@ from mcp_tasks_proto import (
     WorkCompleted,
 )
 from mcp_tasks_proto.effects import Delete, FindExpired, Load, Save
-from mcp_tasks_proto.wire.jsonrpc import decode, encode
+from mcp_tasks_proto.wire.jsonrpc import decode, encode_checked
 
 __all__ = ["Embedded"]
 
@@ -57,7 +57,7 @@ class Embedded:
                     case Load() | Save() | Delete() | FindExpired():
                         self._store.submit(effect, inputs.append)
                     case Reply(message=dict() as message):
-                        reply = encode(message)
+                        reply = encode_checked(message)  # as the servers do
                     case StartTool(exchange=exchange):
                         inputs.append(CallBecameTask(exchange=exchange, task_id=secrets.token_urlsafe(24)))
                     case StartWork(task_id=task_id):
