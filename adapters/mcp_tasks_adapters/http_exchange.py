@@ -113,13 +113,20 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 def check_headers(headers: Iterable[tuple[str, str]]) -> None:
-    """Raise ``ValueError`` for a header that a caller may not add: those that the protocol itself sets."""
-    for name, _ in headers:
+    """Raise ``ValueError`` for a header that a caller may not add: one that the protocol itself sets, or that
+    HTTP cannot carry. A value is not told, nor what is no name: it may be a secret (SEC.2)."""
+    for name, value in headers:
+        if not _HEADER_NAME.fullmatch(name):
+            raise ValueError("that is no name of a header")
+        if not (value.isascii() and value.replace("\t", " ").isprintable()):
+            raise ValueError(f"the value of the header {name} is not one line of ASCII")
         lowered = name.lower()
         if lowered in _OWN_HEADERS or lowered.startswith(("mcp-", "mcp_")):
             raise ValueError(f"the header {name} is set by the protocol")
 
 
+_HEADER_NAME: Final = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""A token of RFC 9110, section 5.6.2."""
 _OWN_HEADERS: Final = frozenset(
     {
         "accept",

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
-from attrs import field, frozen
+from attrs import field, fields, frozen
 
 from mcp_tasks_proto.proxy.settings import SEPARATOR, Access, ProxySettings, Upstream
 from mcp_tasks_proto.wire.schema import from_stored, to_stored
@@ -80,25 +80,10 @@ def with_handle(binding: Binding, handle: str) -> Binding:
 
     As ``attrs.evolve`` does, which finds out anew each time what there is to be copied: each task is bound.
     """
-    return Binding(
-        handle=handle,
-        upstream=binding.upstream,
-        identity=binding.identity,
-        upstream_task_id=binding.upstream_task_id,
-        authorization=binding.authorization,
-        principal=binding.principal,
-        project=binding.project,
-        tool=binding.tool,
-        declared=binding.declared,
-        created_at=binding.created_at,
-        bound_at_ms=binding.bound_at_ms,
-        ttl_ms=binding.ttl_ms,
-        keep_ms=binding.keep_ms,
-        poll_interval_ms=binding.poll_interval_ms,
-        node=binding.node,
-        collapsed=binding.collapsed,
-        extra=binding.extra,
-    )
+    return Binding(**{**{name: getattr(binding, name) for name in _MEMBERS}, "handle": handle})
+
+
+_MEMBERS: Final = tuple(member.name for member in fields(Binding))
 
 
 def binding_to_json(binding: Binding) -> dict[str, Any]:

@@ -366,13 +366,8 @@ class Whole:
         head = HttpHead(headers={name.lower(): value for name, value in sent})
 
         def arrive(key: Hashable) -> None:
-            if self.proxy is None:
-                connection.open = False
-                self._fail(person, number, False)
-                return
-            connection.reached = True
-            self.at_proxy[key] = (person, number, connection)
-            self.tell_proxy(MessageReceived(exchange=key, message=message, http=head, principal=person.name))
+            received = MessageReceived(exchange=key, message=message, http=head, principal=person.name)
+            self._arrive(person, number, connection, key, received)
 
         def once_more() -> None:
             """A second copy of what may be repeated: nobody hears what comes of it."""
@@ -383,6 +378,16 @@ class Whole:
                 self.tell_proxy(received)
 
         self._carry(connection, "there", partial(arrive, key), again=once_more)
+
+    def _arrive(self, person: Person, number: int, connection: Connection, key: Hashable, fact: Any) -> None:
+        """Have a request reach the proxy, if there is one."""
+        if self.proxy is None:
+            connection.open = False
+            self._fail(person, number, False)
+            return
+        connection.reached = True
+        self.at_proxy[key] = (person, number, connection)
+        self.tell_proxy(fact)
 
     def _send_legacy(self, person: Person, effect: SendLegacy) -> None:
         """Bring what somebody says in a session, or on the way to one, to the proxy."""
@@ -395,13 +400,7 @@ class Whole:
         person.connections[number] = connection
 
         def arrive() -> None:
-            if self.proxy is None:
-                connection.open = False
-                self._fail(person, number, False)
-                return
-            connection.reached = True
-            self.at_proxy[key] = (person, number, connection)
-            self.tell_proxy(arrival(effect, key, person.name))
+            self._arrive(person, number, connection, key, arrival(effect, key, person.name))
 
         self._carry(connection, "there", arrive)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +20,6 @@ __all__ = ["has_credentials", "read_upstreams", "with_environment"]
 ERAS: Final = ("modern", "legacy")
 SECRET_HEADERS: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
 """Headers that hold a credential, so that their value does not stand in a configuration."""
-_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 Declared = HttpUpstream | StdioUpstream
 
@@ -119,8 +117,6 @@ def _read_headers(table: Table, secrets: Secrets) -> Mapping[str, str]:
 
 def _problem(name: str, said: Any, others: Mapping[str, str]) -> str | None:
     """Return what is wrong with a header, if anything is."""
-    if not _HEADER_NAME.fullmatch(name):
-        return "is no name of a header"
     if name.lower() in {other.lower() for other in others}:
         return "is there twice: bearer sets Authorization"
     if isinstance(said, str):
