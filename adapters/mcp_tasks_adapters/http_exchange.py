@@ -259,6 +259,7 @@ class HttpExchange:
         self._skipped = 0
         self._events = EventDecoder(limits)
         self._last_event_id = ""
+        self._retry_ms: int | None = None
 
     @property
     def reusable(self) -> bool:
@@ -279,7 +280,7 @@ class HttpExchange:
             self._h11.start_next_cycle()
         self.request, self._legacy, self._is_get = request.request, legacy is not None, verb == "GET"
         self.over, self.silent = False, True
-        self._last_event_id = ""
+        self._last_event_id, self._retry_ms = "", None
         self._h11.send(_ASKED[verb])
         self._h11.send(END)
         return data
@@ -345,8 +346,10 @@ class HttpExchange:
             case _Body.EVENTS:
                 for event in self._events.feed(data):
                     self._last_event_id = event.last_event_id or self._last_event_id
+                    self._retry_ms = event.retry_ms
                     if event.event == "message" and event.data:
                         self._take_message(decode(event.data, self._limits))
+                self._retry_ms = self._events.retry_ms
                 self._events.feed(b"")  # raises what it still owes: there may be no other bytes to wait for
             case _Body.OTHER:
                 self._skipped += len(data)
@@ -395,7 +398,7 @@ class HttpExchange:
         self.over = True
         failure = RequestFailed(self.request, reason)
         if self._legacy and self._last_event_id:
-            failure = evolve(failure, last_event_id=self._last_event_id, retry_ms=self._events.retry_ms)
+            failure = evolve(failure, last_event_id=self._last_event_id, retry_ms=self._retry_ms)
         self._facts.append(failure)
 
 

@@ -66,14 +66,18 @@ def _lines(data: bytes) -> list[bytes]:
 def _plainly_read(data: bytes) -> tuple[list[Event], int | None]:
     events: list[Event] = []
     lines: list[bytes] = []
-    kind, last_id, retry_ms = b"", b"", None
+    kind, last_id = b"", b""
+    retry_ms: int | None = None
     for line in _lines(data):
         name, _, value = line.partition(b":")
         value = value[1:] if value[:1] == b" " else value
         if not line:
             if lines:
                 found = kind.decode(errors="replace") or "message", last_id.decode(errors="replace")
-                events.append(Event(data=b"\n".join(lines), event=found[0], last_event_id=found[1]))
+                data_lines = b"\n".join(lines)
+                events.append(
+                    Event(data=data_lines, event=found[0], last_event_id=found[1], retry_ms=retry_ms)
+                )
             lines, kind = [], b""
         elif name == b"data":
             lines.append(value)

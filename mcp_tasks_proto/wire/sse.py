@@ -42,6 +42,8 @@ class Event:
     """The event's type."""
     last_event_id: str = ""
     """The latest ``id`` on the stream so far."""
+    retry_ms: int | None = None
+    """The latest ``retry`` on the stream so far."""
 
 
 @define(eq=False)
@@ -55,7 +57,8 @@ class EventDecoder:
 
     limits: Limits
     retry_ms: int | None = field(init=False, default=None)
-    """The latest ``retry`` on the stream: how long to wait before connecting again."""
+    """The latest ``retry`` that has come: how long to wait before connecting again. It may stand behind
+    events that a reader of :meth:`feed` has yet to look at."""
 
     _held: bytearray = field(init=False, factory=bytearray)
     _data: list[bytes] = field(init=False, factory=list)
@@ -125,6 +128,7 @@ class EventDecoder:
             data=b"\n".join(self._data),
             event=self._event.decode(errors="replace") or "message",
             last_event_id=self._last_event_id.decode(errors="replace"),
+            retry_ms=self.retry_ms,
         )
         self._data.clear()
         self._data_bytes = 0

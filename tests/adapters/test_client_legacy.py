@@ -119,6 +119,16 @@ def test_a_stream_that_breaks_off_says_where() -> None:
     assert (fact.last_event_id, fact.retry_ms) == ("e2", 250)
 
 
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_nothing_counts_behind_an_event_that_cannot_be_read_however_it_was_cut(pieces: int) -> None:
+    broken, behind = b"retry: 250\nid: e1\ndata: m\n\n", b"retry: 0\nid: e2\ndata: \n\n"
+    exchange = posted()
+    received = [events(broken + behind)] if pieces == 1 else [events(broken), behind]
+    [fact] = [fact for piece in received for fact in exchange.receive(piece, 0)]
+    assert isinstance(fact, RequestFailed)
+    assert (fact.last_event_id, fact.retry_ms) == ("e1", 250)
+
+
 def test_what_breaks_off_before_its_stream_knows_nothing_of_the_one_before() -> None:
     """There a connection was kept after a stream; what is asked on it next is no part of that."""
     exchange = posted()

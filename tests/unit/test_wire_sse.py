@@ -109,6 +109,11 @@ def test_retry_takes_digits_alone(value: bytes, retry_ms: int | None) -> None:
     assert decoder.retry_ms == retry_ms
 
 
+def test_an_event_knows_the_retry_before_it_and_not_the_one_behind_it() -> None:
+    events = read(b"data: a\n\nretry: 5\ndata: b\n\nretry: 7\n")
+    assert [event.retry_ms for event in events] == [None, 5]
+
+
 def test_a_byte_order_mark_may_come_first_and_only_first() -> None:
     assert data(b"\xef\xbb\xbfdata: a\n\n") == [b"a"]
     assert data(b"\xef", b"\xbb", b"\xbf", b"data: a\n\n") == [b"a"]
