@@ -262,6 +262,34 @@ FAULTS: Final = [
         plant=always(None),
     ),
     Fault(
+        rule="HIS.4",
+        what="what waits for a slow reader is told whenever it reads",
+        where=Listeners,
+        name="_readable",
+        plant=always(True),
+    ),
+    Fault(
+        rule="SUB.2",
+        what="an end that was read too late is not asked for anew",
+        where=Listeners,
+        name="_ask_anew",
+        plant=always(None),
+    ),
+    Fault(
+        rule="PRX.7",
+        what="a stream goes on when the handle has expired",
+        where=Listeners,
+        name="_expired",
+        plant=always(False),
+    ),
+    Fault(
+        rule="HIS.4",
+        what="an end whose time is over is told until it is removed",
+        where=Fetching,
+        name="_readable",
+        plant=always(True),
+    ),
+    Fault(
         rule="PRX.16", what="lost work goes on for ever", where=Promotions, name="lost", plant=always(None)
     ),
     Fault(
