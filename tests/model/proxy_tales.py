@@ -549,6 +549,25 @@ def promoted_too_late(world: World) -> None:
             world.settle_all()
 
 
+def promoted_and_outlived(world: World) -> None:
+    """HIS.4: when its end is not kept any more it is gone, on streams as well: it does not work again."""
+    handle = promoted(world)
+    world.listen(ADA, [handle])
+    world.settle()
+    world.wait(10_000)
+    world.answer(up(world, "tools/call")[0])
+    world.settle()
+    world.listen(ADA, [handle])
+    world.settle()
+    for _ in range(2):  # once it waits to be removed, once it is
+        world.wait(world.payload_ms)
+        for act in (world.get, world.cancel):
+            act(ADA, handle)
+            world.settle()
+        world.lose(handle)
+        world.settle_all()
+
+
 def promoted_and_cancelled(world: World) -> None:
     """It is cancelled here; the store may fail, and the end is kept all the same."""
     for fails in (False, True):
@@ -772,6 +791,7 @@ SHORT_RETENTION: Final[tuple[Tale, ...]] = (relayed, two_ends, outlived, ended_a
 PROMOTING: Final[tuple[Tale, ...]] = (
     promoted_to_the_end,
     promoted_too_late,
+    promoted_and_outlived,
     promoted_and_cancelled,
     promoted_and_lost,
     promoted_end_not_kept,
@@ -796,6 +816,14 @@ TALES: Final[Mapping[str, tuple[Tale, dict[str, Any]]]] = {
     **_named(WITH_TASKS, "with tasks"),
     **_named(SHORT_RETENTION, "handles that outlive ends", payload_ms=KEEP_MS // 2),
     **_named(PROMOTING, "promoting", promotes=True, left_tasks=False, right_tasks=False),
+    **_named(
+        (promoted_to_the_end, promoted_and_lost, promoted_and_outlived),
+        "promoting, handles that outlive ends",
+        promotes=True,
+        left_tasks=False,
+        right_tasks=False,
+        payload_ms=KEEP_MS // 2,
+    ),
     **_named(COLLAPSING, "collapsing", collapses=True),
     **_named(WITHOUT_TASKS, "without tasks", left_tasks=False),
 }
