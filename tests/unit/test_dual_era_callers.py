@@ -411,6 +411,28 @@ def test_leg4_the_result_is_waited_for() -> None:
     assert ended["content"] == [{"type": "text", "text": "done"}]
 
 
+def test_ttl1_a_task_that_outlives_its_ttl_is_looked_at_now_and_then() -> None:
+    """The upstream still has it: who waits for its result waits on, and nobody is asked without a pause."""
+    host = bridged()
+    host.reads = True
+    handle = made(host)
+    waiting = host.ask("tasks/result", {"taskId": handle}, id=3)
+    lasting = task(task_id="up-7", ttlMs=5000, pollIntervalMs=60_000)
+    host.answer("tasks/get", lasting)
+    host.advance(5000)
+    for asked in (2, 3):
+        assert methods(host).count("tasks/get") == asked
+        host.answer("tasks/get", lasting)
+        host.advance(999)
+        assert methods(host).count("tasks/get") == asked
+        host.advance(1)
+    host.answer("tasks/get", lasting)
+    host.advance(60_000)
+    for _ in range(2):  # to the waiter, and to the stream that it listens to
+        host.answer("tasks/get", completed(taskId="up-7"))
+    assert result(host.reply_to(waiting))["content"] == [{"type": "text", "text": "done"}]
+
+
 def test_leg8_what_a_task_asks_is_asked_on_the_stream_of_its_result() -> None:
     host = bridged()
     host.reads = True
