@@ -117,20 +117,20 @@ class Desk:
         kept = loaded.snapshot
         readable = is_readable(kept, shared.settings.retention, shared.now)
         # A task of the proxy's own goes with its end, which nobody else has: it does not work again (LIFE.1).
-        over = binding.promoted and (self._is_forgotten(binding, loaded) or (kept is not None and not readable))
+        removed = loaded.binding is None and not self._may_be_elsewhere(binding)
+        over = binding.promoted and (removed or (kept is not None and not readable))
         if over or (not readable and shared.now >= binding.expires_at_ms):
             return then(None)
         return then(KnownTask(binding, kept if readable else None))
 
-    def _is_forgotten(self, binding: Binding, loaded: TaskLoaded) -> bool:
-        """Whether the store has removed the binding of a promoted task, which a sealed handle still carries.
+    def _may_be_elsewhere(self, binding: Binding) -> bool:
+        """Whether a promoted task of which only its sealed handle tells may go on at another proxy (TTL.1).
 
-        It goes with the end, at the earliest when an end of the task's first moment would, or with its project.
-        Before that, the task is another proxy's, which has a store of its own: it is not unknown (TTL.1).
+        It may for as long as its end cannot have been kept for its time and removed.
         """
         settings = self.shared.settings
-        in_time = settings.retention.has_payload(binding.bound_at_ms, self.shared.now)
-        return loaded.binding is None and (not in_time or binding.project in settings.deleted_projects)
+        deleted = binding.project in settings.deleted_projects
+        return not deleted and settings.retention.has_payload(binding.bound_at_ms, self.shared.now)
 
     # -- remembering a task ------------------------------------------------------------------------------
 
