@@ -13,6 +13,7 @@ import resource
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -63,24 +64,24 @@ def record_path(module: str) -> Path:
     return RECORDS / (module.removeprefix(f"{CORE}/").removesuffix(".py").replace("/", "-") + ".txt")
 
 
-def mutate(modules: list[str], tests: list[str], workers: int, memory_mib: int) -> int:
-    """Run mutmut on ``modules`` and return its exit code. Every process of it has ``memory_mib`` at most."""
-    mutmut = Path(sys.executable).with_name("mutmut")
-    if not mutmut.exists():
-        raise SystemExit(f"There is no mutmut beside {sys.executable}: `make mutants` installs it into .venv")
-    prepare(modules, tests)
+def mutate(modules: list[str], tests: list[str], workers: int, seconds: float, memory_mib: int) -> int:
+    """Run all mutants of ``modules`` and return an exit code. Every process has ``memory_mib`` at most."""
+    if find_spec("mutmut") is None:
+        raise SystemExit("There is no mutmut: `make mutants` installs it into .venv")
+    prepare(modules)
     for module in modules:
         again(WORKSPACE / "mutants" / module)
 
     def bound() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (memory_mib * 2**20,) * 2)
 
-    # The workspace has all that is to be imported; a path to the repository would find what is not mutated.
+    # The workspace has all that tests import; a path to the repository would find what is not mutated.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command = [str(mutmut), "run", "--max-children", str(workers)]
-    # A terminal's Ctrl-C reaches mutmut as well, which then stops by itself: wait for it. Whoever ends this
-    # process alone means mutmut too.
-    running = subprocess.Popen(command, cwd=WORKSPACE, env=environment, preexec_fn=bound)
+    how = ["--workers", str(workers), "--seconds", str(seconds)]
+    command = [sys.executable, "-m", "tests.mutants.running", *how, *tests]
+    # A terminal's Ctrl-C reaches the runner as well, which then stops by itself: wait for it. Whoever ends
+    # this process alone means the runner too.
+    running = subprocess.Popen(command, cwd=REPOSITORY, env=environment, preexec_fn=bound)
     signal.signal(signal.SIGTERM, lambda *_: running.send_signal(signal.SIGINT))
     while True:
         try:
@@ -96,6 +97,12 @@ def main() -> int:
     parser.add_argument("--tests", nargs="+", default=list(TESTS), help="default: %(default)s")
     parser.add_argument("--workers", type=_positive, default=os.cpu_count() or 1, help="default: %(default)s")
     parser.add_argument(
+        "--seconds",
+        type=float,
+        default=20.0,
+        help="of tests for each mutant, the likely ones first (default: %(default)s)",
+    )
+    parser.add_argument(
         "--memory-mib", type=_positive, default=3072, help="of a process (default: %(default)s)"
     )
     parser.add_argument("--record-only", action="store_true", help="run nothing, and write the records anew")
@@ -103,7 +110,7 @@ def main() -> int:
     modules, tests = chosen_modules(chosen.modules), existing_tests(chosen.tests)
     code = 0
     if not chosen.record_only:
-        code = mutate(modules, tests, chosen.workers, chosen.memory_mib)
+        code = mutate(modules, tests, chosen.workers, chosen.seconds, chosen.memory_mib)
     complete = True
     for module in modules:
         found = mutants(WORKSPACE / "mutants" / module)
