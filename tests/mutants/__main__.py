@@ -24,14 +24,21 @@ RECORDS: Final = Path(__file__).parent / "records"
 
 
 def chosen_modules(names: list[str]) -> list[str]:
-    """Return the modules that were asked for, folders opened, all of the core if none; whole paths."""
+    """Return the modules that were asked for, folders opened; whole paths.
+
+    If none were, all that run in production: those in ``testing`` are there for tests, which use them.
+    """
     found: list[str] = []
     for name in names or [CORE]:
         path = REPOSITORY / name
         if not path.exists():
             raise SystemExit(f"There is no {name}: say a module or a folder, as in {CORE}/lifecycle.py")
         files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
-        found += [str(file.resolve().relative_to(REPOSITORY)) for file in files if _is_of_core(file)]
+        found += [
+            str(file.resolve().relative_to(REPOSITORY))
+            for file in files
+            if _is_of_core(file) and (names or not file.is_relative_to(REPOSITORY / CORE / "testing"))
+        ]
         if not any(_is_of_core(file) for file in files):
             raise SystemExit(f"{name} has no module of {CORE}, and only those have mutants")
     return list(dict.fromkeys(found))
@@ -81,7 +88,7 @@ def mutate(modules: list[str], tests: list[str], workers: int, seconds: float, m
     command = [sys.executable, "-m", "tests.mutants.running", *how, *tests]
     # A terminal's Ctrl-C reaches the runner as well, which then stops by itself: wait for it. Whoever ends
     # this process alone means the runner too.
-    running = subprocess.Popen(command, cwd=REPOSITORY, env=environment, preexec_fn=bound)
+    running = subprocess.Popen(command, cwd=WORKSPACE, env=environment, preexec_fn=bound)
     signal.signal(signal.SIGTERM, lambda *_: running.send_signal(signal.SIGINT))
     while True:
         try:

@@ -145,7 +145,7 @@ def _prose(node: ast.AST) -> bool:
 def mutants(mutated: Path) -> list[Mutant]:
     """Return the mutants of one module, in order; ``mutated`` is mutmut's copy of it."""
     meta, spans = mutated.with_suffix(".py.meta"), mutated.with_suffix(".py.spans")
-    if not meta.exists():
+    if not (meta.exists() and mutated.exists()):
         return []
     exit_codes = json.loads(meta.read_text())["exit_code_by_key"]
     where = json.loads(spans.read_text())["spans"]

@@ -1,4 +1,4 @@
-"""``python -m tests.mutants.running``: makes the mutants in the workspace, and has tests look for them.
+"""``python -m tests.mutants.running``, in the workspace: makes the mutants, and has tests look for them.
 
 mutmut makes them. Running them is done here, since there are thousands: the tests are collected once, and
 each mutant is a fork of the process that has them, in which only tests run that reach the mutated function.
@@ -34,7 +34,7 @@ from mutmut.state import state
 from mutmut.utils.file_utils import change_cwd, walk_mutatable_files
 
 from tests.mutants.choosing import Chooser, Reach
-from tests.mutants.workspace import REPOSITORY, WORKSPACE
+from tests.mutants.workspace import WORKSPACE
 
 MUTANTS: Final = WORKSPACE / "mutants"
 """What mutmut makes of the workspace."""
@@ -360,8 +360,6 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("tests", nargs="+")
     chosen = parser.parse_args()
-    sys.path.remove(str(REPOSITORY))  # all that tests import is in the workspace
-    os.chdir(WORKSPACE)
     with redirect_stdout(StringIO()):
         copy_src_dir()
         copy_also_copy_files()

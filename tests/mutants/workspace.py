@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-REPOSITORY: Final = Path(__file__).parents[2]
+REPOSITORY: Final = Path(__file__).resolve().parents[2]  # there is a link to this folder in the workspace
 WORKSPACE: Final = REPOSITORY / ".mutants"
 CORE: Final = "mcp_tasks_proto"
 
