@@ -22,6 +22,8 @@ class Reach:
     """By function, as mutmut writes it: the tests that reach it."""
     seconds: Mapping[str, float]
     """By test: what it costs of a CPU."""
+    left_out: Sequence[str]
+    """Tests that fail in the workspace without a mutant."""
     digest: str
     """Of all that this depends on."""
 

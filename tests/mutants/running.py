@@ -12,48 +12,36 @@ import argparse
 import gc
 import json
 import os
-import resource
 import shutil
-import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
 from hashlib import sha256
 from io import StringIO
 from pathlib import Path
-from select import select
 from time import monotonic, process_time
-from typing import Final, NoReturn
+from typing import Final
 
 import pytest
-from attrs import define, field
+from attrs import asdict, define, field
 from hypothesis import Phase, settings
 from mutmut.__main__ import copy_also_copy_files, copy_src_dir, create_mutants, setup_source_paths
-from mutmut.mutation import trampoline
 from mutmut.state import state
 from mutmut.utils.file_utils import change_cwd, walk_mutatable_files
 
 from tests.mutants.choosing import Chooser, Reach
-from tests.mutants.workspace import WORKSPACE
+from tests.mutants.forks import BROKEN, TEMPORARY, Fork, end, fork, outcome, reap
+from tests.mutants.verdicts import KILLED, SURVIVED, UNREACHED, Verdicts
+from tests.mutants.workspace import MUTANTS, WORKSPACE
 
-MUTANTS: Final = WORKSPACE / "mutants"
-"""What mutmut makes of the workspace."""
 REACH: Final = WORKSPACE / "reach.json"
 """Which tests reach which function, and what each costs."""
-TEMPORARY: Final = WORKSPACE / "temporary"
-
 MOST_LEFT_OUT: Final = 10
 """Tests that may fail without a mutant: calls are deeper where all can be mutated, as some can tell."""
 
 STATS: Final = "stats"
 FAIL: Final = "fail"
 """What mutmut takes for a mutant: all functions tell that they were called, or raise."""
-
-SURVIVED: Final = 0
-KILLED: Final = 1
-UNREACHED: Final = 33
-BROKEN: Final = 70
-"""Exit code of a fork in which it is not a test that failed."""
 
 PYTEST: Final = (
     "--rootdir=.",
@@ -71,20 +59,21 @@ LEFT_OUT: Final = (
 """Look at files of the repository that the workspace is without; no behaviour of the core."""
 LEEWAY: Final = 5
 """A mutant that takes this many times what its tests cost, and this many seconds more, counts as endless."""
-LOOKS_SECONDS: Final = 1.0
 TOLD_SECONDS: Final = 15.0
 
 
-@define(eq=False)
-class Fork:
-    """A child of this process, which runs tests."""
+class Steady:
+    """A plugin of pytest for all of them."""
 
-    pid: int
-    said: int
-    """Where it says what it has to say: a file descriptor."""
-    ends: float
-    """When it is killed."""
-    mutant: str
+    def pytest_configure(self) -> None:
+        """Let no failing example be made shorter: it is enough that there is one."""
+        settings.register_profile(
+            "mutants", settings.get_profile("steady"), phases=[Phase.explicit, Phase.generate], database=None
+        )
+        settings.load_profile("mutants")
+
+
+STEADY: Final = Steady()
 
 
 @define(eq=False)
@@ -105,13 +94,6 @@ class MutantRunner:
     _items: dict[str, pytest.Item] = field(init=False, factory=dict)
 
     # -- hooks -------------------------------------------------------------------------------------------
-
-    def pytest_configure(self) -> None:
-        """Let no failing example be made shorter: it is enough that there is one."""
-        settings.register_profile(
-            "mutants", settings.get_profile("steady"), phases=[Phase.explicit, Phase.generate], database=None
-        )
-        settings.load_profile("mutants")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Remember failures."""
@@ -159,11 +141,10 @@ class MutantRunner:
         tests: dict[str, list[str]] = {}
         seconds: dict[str, float] = {}
         failed: list[str] = []
-        for fork in forks:
-            said = _read_all(fork.said)
-            _, status = os.waitpid(fork.pid, 0)
-            if status or not said:
-                raise SystemExit("The tests could not be run.")
+        for one in forks:
+            said, code = outcome(one)
+            if code:
+                raise SystemExit(f"The tests could not be run: {said}")
             share_of = json.loads(said)
             failed += share_of["failed"]
             seconds |= share_of["seconds"]
@@ -175,8 +156,8 @@ class MutantRunner:
         if len(failed) > MOST_LEFT_OUT:
             raise SystemExit("So many tests fail without a mutant that it would tell nothing.")
         tests = {name: [test for test in reaching if test not in failed] for name, reaching in tests.items()}
-        reach = Reach(tests, seconds, self._digest())
-        REACH.write_text(json.dumps({"tests": reach.tests, "seconds": seconds, "digest": reach.digest}))
+        reach = Reach(tests, seconds, failed, self._digest())
+        REACH.write_text(json.dumps(asdict(reach)))
         return reach
 
     def _tell_reach(self) -> str:
@@ -188,10 +169,8 @@ class MutantRunner:
     def _verify(self, reach: Reach) -> None:
         """See that a fault would be found at all: with each function failing, a test must fail."""
         names = sorted(min(reach.tests.items())[1], key=lambda name: reach.seconds[name])
-        fork = self._fork(names[:5], FAIL, 600, self._tell_failure)
-        _read_all(fork.said)
-        _, status = os.waitpid(fork.pid, 0)
-        if os.waitstatus_to_exitcode(status) != KILLED:
+        _, code = outcome(self._fork(names[:5], FAIL, 600, self._tell_failure))
+        if code != KILLED:
             raise SystemExit("With each function failing no test fails: mutants are not being run.")
 
     # -- mutants -----------------------------------------------------------------------------------------
@@ -207,59 +186,29 @@ class MutantRunner:
                     verdicts.note(name, UNREACHED)
                     continue
                 while len(running) >= self.workers:
-                    done += self._reap(running, verdicts, chooser)
+                    done += reap(running, verdicts, chooser.note)
                 cost = sum(reach.seconds[test] for test in tests)
                 running.append(self._fork(tests, name, int(cost * LEEWAY + LEEWAY), self._tell_failure))
                 if monotonic() - told > TOLD_SECONDS:
                     told = monotonic()
                     _tell(f"{verdicts.summary()}, {done / (told - begun):.1f} a second: {name}")
             while running:
-                self._reap(running, verdicts, chooser)
+                reap(running, verdicts, chooser.note)
         finally:
-            for fork in running:
-                os.kill(fork.pid, signal.SIGKILL)
-                os.waitpid(fork.pid, 0)
+            end(running)
             verdicts.save()
             _tell(verdicts.summary())
-
-    def _reap(self, running: list[Fork], verdicts: Verdicts, chooser: Chooser) -> int:
-        """Wait for forks, and note what they found; return how many have ended."""
-        ready, _, _ = select([fork.said for fork in running], [], [], LOOKS_SECONDS)
-        for late in [fork for fork in running if fork.ends < monotonic()]:
-            os.kill(late.pid, signal.SIGKILL)
-        ended = [fork for fork in running if fork.said in ready]
-        for fork in ended:
-            running.remove(fork)
-            said = _read_all(fork.said)
-            _, status = os.waitpid(fork.pid, 0)
-            code = os.waitstatus_to_exitcode(status)
-            if code == BROKEN:
-                _tell(f"{fork.mutant} could not be run: {said}")
-                continue
-            if code == KILLED:
-                chooser.note(fork.mutant, said)
-            shutil.rmtree(TEMPORARY / str(fork.pid), ignore_errors=True)
-            verdicts.note(fork.mutant, code)
-        return len(ended)
 
     # -- forks -------------------------------------------------------------------------------------------
 
     def _fork(self, names: Sequence[str], mutant: str, cpu_seconds: int, tell: Callable[[], str]) -> Fork:
         """Run tests in a child with a mutant, up to the first failure; all of them to see what they reach."""
-        theirs, ours = os.pipe()
-        pid = os.fork()
-        if not pid:
-            os.close(theirs)
-            try:
-                _leave_alone(cpu_seconds)
-                _turn_to(mutant)
-                self._run([self._items[name] for name in names], all_of_them=mutant == STATS)
-                said, code = tell(), KILLED if self.failed and mutant != STATS else SURVIVED
-            except BaseException as error:
-                said, code = f"{type(error).__name__}: {error}", BROKEN
-            _end(ours, said, code)
-        os.close(ours)
-        return Fork(pid, theirs, monotonic() + 60 + 20 * cpu_seconds, mutant)
+
+        def run() -> tuple[str, int]:
+            self._run([self._items[name] for name in names], all_of_them=mutant == STATS)
+            return tell(), KILLED if self.failed and mutant != STATS else SURVIVED
+
+        return fork(mutant, cpu_seconds, run)
 
     def _run(self, items: Sequence[pytest.Item], all_of_them: bool) -> None:
         for item, following in zip(items, [*items[1:], None], strict=True):
@@ -272,81 +221,65 @@ class MutantRunner:
                 return
 
 
+# -- what runs when a module is imported ---------------------------------------------------------------------
+
+
 @define(eq=False)
-class Verdicts:
-    """The exit codes that mutmut keeps beside each module."""
+class Beginning:
+    """A plugin of pytest for a mutant that is there from the beginning: the first failure ends it."""
 
-    codes: dict[str, int | None]
-    _files: dict[str, Path]
-    """By module: where they are kept; not for those that have no mutants."""
-    _saved: float = field(init=False, factory=monotonic)
+    seconds: float
+    """How much of tests it is given, once they are collected."""
+    failed: bool = field(init=False, default=False)
+    _begun: float | None = field(init=False, default=None)
 
-    @classmethod
-    def read(cls, modules: Iterable[Path]) -> Verdicts:
-        """Return the verdicts so far, of all mutants that there are."""
-        codes: dict[str, int | None] = {}
-        files = {}
-        for path in modules:
-            file = MUTANTS / f"{path}.meta"
-            if file.exists():
-                kept = json.loads(file.read_text())["exit_code_by_key"]
-                codes |= kept
-                files[str(path)] = file
-        return cls(codes, files)
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note a module that cannot be imported."""
+        self.failed |= report.failed
 
-    def note(self, name: str, code: int) -> None:
-        """Note a verdict, and save them now and then."""
-        self.codes[name] = code
-        if monotonic() - self._saved > TOLD_SECONDS:
-            self.save()
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note a failure."""
+        self.failed |= report.failed
 
-    def save(self) -> None:
-        """Write them to where mutmut has them."""
-        self._saved = monotonic()
-        for file in self._files.values():
-            kept = json.loads(file.read_text())
-            codes = kept["exit_code_by_key"]
-            kept["exit_code_by_key"] = {name: self.codes[name] for name in codes}
-            if kept["exit_code_by_key"] != codes:
-                file.with_suffix(".new").write_text(json.dumps(kept))
-                file.with_suffix(".new").replace(file)
-
-    def summary(self) -> str:
-        """Return how far this has come."""
-        run = [code for code in self.codes.values() if code is not None]
-        missed = sum(code in (SURVIVED, UNREACHED) for code in run)
-        return f"{len(run)} of {len(self.codes)} mutants, {missed} not found"
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        """Stop where it has had its seconds."""
+        self._begun = self._begun or process_time()
+        if process_time() - self._begun > self.seconds:
+            item.session.shouldstop = "it has had its seconds"
 
 
-def _leave_alone(cpu_seconds: int) -> None:
-    """Have this child disturb nobody: it says nothing, ends in time, and has a place of its own for files."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(nowhere, stream)
-    place = TEMPORARY / str(os.getpid())
-    place.mkdir(parents=True)
-    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(place)
-    limit = int(process_time()) + cpu_seconds + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
+def run_from_the_beginning(
+    modules: Iterable[Path], tests: Sequence[str], workers: int, seconds: float
+) -> None:
+    """Run mutants again that no test reaches, with all tests: what they change may run at import alone.
 
+    To be called where the core is not yet imported.
+    """
+    verdicts = Verdicts.read(modules)
+    running: list[Fork] = []
+    options = [*PYTEST, "--exitfirst", *LEFT_OUT]
+    options += [f"--deselect={test}" for test in json.loads(REACH.read_text())["left_out"]]
 
-def _turn_to(mutant: str) -> None:
-    """Have each mutated function be this mutant of it, if it is one of it."""
-    trampoline.set_mutant_under_test(mutant)
-    # Asked at every call: answered without the environment.
-    trampoline.get_mutant_under_test = lambda: mutant
+    def run() -> tuple[str, int]:
+        watching = Beginning(seconds)
+        code = pytest.main([*options, *tests], plugins=[STEADY, watching])
+        if code is pytest.ExitCode.USAGE_ERROR:
+            return "the tests cannot be run", BROKEN
+        return "", KILLED if watching.failed or code is pytest.ExitCode.INTERNAL_ERROR else SURVIVED
 
-
-def _end(said_to: int, said: str, code: int) -> NoReturn:
-    data = said.encode()
-    while data:
-        data = data[os.write(said_to, data) :]
-    os._exit(code)
-
-
-def _read_all(descriptor: int) -> str:
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read().decode(errors="replace")
+    try:
+        unreached = [name for name, code in verdicts.codes.items() if code == UNREACHED]
+        for number, name in enumerate(unreached):
+            _tell(f"{number} of {len(unreached)} from the beginning: {name}")
+            while len(running) >= workers:
+                reap(running, verdicts, lambda mutant, test: None)
+            running.append(fork(name, int(seconds * LEEWAY) + 60, run))
+        while running:
+            reap(running, verdicts, lambda mutant, test: None)
+    finally:
+        end(running)
+        verdicts.save()
+        _tell(verdicts.summary())
 
 
 def _tell(text: str) -> None:
@@ -367,11 +300,19 @@ def main() -> int:
     _tell("making mutants")
     with redirect_stdout(StringIO()):
         create_mutants(chosen.workers)
-    runner = MutantRunner(sorted(walk_mutatable_files()), chosen.workers, chosen.seconds)
     shutil.rmtree(TEMPORARY, ignore_errors=True)
+    modules = sorted(walk_mutatable_files())
     with change_cwd(MUTANTS):
-        pytest.main([*PYTEST, *LEFT_OUT, *chosen.tests], plugins=[runner])
-    return int(not runner.complete)
+        # In a child, since what a process has imported stays as it is.
+        pid = os.fork()
+        if not pid:
+            runner = MutantRunner(modules, chosen.workers, chosen.seconds)
+            pytest.main([*PYTEST, *LEFT_OUT, *chosen.tests], plugins=[STEADY, runner])
+            os._exit(int(not runner.complete))
+        _, status = os.waitpid(pid, 0)
+        if not status:
+            run_from_the_beginning(modules, chosen.tests, chosen.workers, chosen.seconds)
+    return os.waitstatus_to_exitcode(status)
 
 
 if __name__ == "__main__":

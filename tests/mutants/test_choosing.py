@@ -9,7 +9,7 @@ SECONDS = {"slow": 3.0, "quick": 0.1, "usual": 1.0, "elsewhere": 0.1}
 
 def chooser(seconds: float = 60.0) -> Chooser:
     tests = {"package.one.x_f": ["slow", "quick", "usual"], "package.one.xǁAǁg": ["slow", "elsewhere"]}
-    return Chooser(Reach(tests, SECONDS, "digest"), seconds)
+    return Chooser(Reach(tests, SECONDS, [], "digest"), seconds)
 
 
 def test_a_mutant_is_of_a_function_and_of_a_module() -> None:

@@ -14,6 +14,8 @@ from typing import Final
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]  # there is a link to this folder in the workspace
 WORKSPACE: Final = REPOSITORY / ".mutants"
+MUTANTS: Final = WORKSPACE / "mutants"
+"""What mutmut makes of it."""
 CORE: Final = "mcp_tasks_proto"
 
 TESTS: Final = ("tests/unit", "tests/traces")
