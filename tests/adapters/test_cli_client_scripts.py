@@ -123,6 +123,30 @@ def test_a_task_id_may_begin_with_a_dash(url: str, words: list[str]) -> None:
     assert ran.code == ExitCode.EXPIRED, ran.err
 
 
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize(
+    "words",
+    [["diagram"], ["proxy", "--help"], ["tools", "URL"], ["call", "URL", "say", "text=ho", "--json"]],
+)
+def test_output_that_cannot_be_written_is_said_in_a_line(url: str, words: list[str], buffered: bool) -> None:
+    """And there is no traceback, be it noticed while something is written or as the process ends."""
+    words = [url if word == "URL" else word for word in words]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with open("/dev/full", "wb") as full:
+        ran = subprocess.run(
+            [*MCP_TASKS, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env=environment if buffered else {**environment, "PYTHONUNBUFFERED": "1"},
+        )
+    assert ran.stderr.splitlines()[-1] == "Error: the output cannot be written: No space left on device."
+    assert "Traceback" not in ran.stderr
+    assert ran.returncode == 1
+
+
 def test_a_server_that_cannot_be_reached() -> None:
     ran = run("call", "http://127.0.0.1:1/mcp", "say", "text=x")
     assert ran.code == ExitCode.FAILED

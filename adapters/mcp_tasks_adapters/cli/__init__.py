@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from mcp_tasks_adapters.cli.reports import reporting
+
 __all__ = ["main"]
 
 
@@ -12,7 +14,8 @@ def main() -> None:
     try:
         from mcp_tasks_adapters.cli.commands import mcp_tasks
 
-        mcp_tasks(prog_name="mcp-tasks")
+        with reporting(unwritten=1, what="the output"):
+            mcp_tasks(prog_name="mcp-tasks")
     except ModuleNotFoundError as error:
         absent = (error.name or "").partition(".")[0]
         if absent not in {"click", "rich"}:
