@@ -118,8 +118,8 @@ class MutantRunner:
     def _known_reach(self) -> Reach | None:
         if not REACH.exists():
             return None
-        reach = Reach(**json.loads(REACH.read_text()))
-        return reach if reach.digest == self._digest() else None
+        kept = json.loads(REACH.read_text())
+        return Reach(**kept) if kept["digest"] == self._digest() else None
 
     def _digest(self) -> str:
         """Return a digest of the mutants and the tests, and of which of them there are."""
