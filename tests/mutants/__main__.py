@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.mutants.record import Mutant, Record, again, mutants, parsed, reasons, recorded, rendered
-from tests.mutants.workspace import CORE, REPOSITORY, TESTS, WORKSPACE, prepare
+from tests.mutants.workspace import CORE, MUTANTS, REPOSITORY, TESTS, WORKSPACE, prepare
 
 RECORDS: Final = Path(__file__).parent / "records"
 
@@ -72,12 +72,13 @@ def record_path(module: str) -> Path:
 
 
 def mutate(modules: list[str], tests: list[str], workers: int, seconds: float, memory_mib: int) -> int:
-    """Run all mutants of ``modules`` and return an exit code. Every process has ``memory_mib`` at most."""
+    """Run the mutants of ``modules`` on which there is no verdict; return an exit code.
+
+    Every process has ``memory_mib`` at most.
+    """
     if find_spec("mutmut") is None:
         raise SystemExit("There is no mutmut: `make mutants` installs it into .venv")
     prepare(modules)
-    for module in modules:
-        again(WORKSPACE / "mutants" / module)
 
     def bound() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (memory_mib * 2**20,) * 2)
@@ -112,15 +113,19 @@ def main() -> int:
     parser.add_argument(
         "--memory-mib", type=_positive, default=3072, help="of a process (default: %(default)s)"
     )
+    parser.add_argument("--go-on", action="store_true", help="do not try again what no test has found so far")
     parser.add_argument("--record-only", action="store_true", help="run nothing, and write the records anew")
     chosen = parser.parse_args()
     modules, tests = chosen_modules(chosen.modules), existing_tests(chosen.tests)
     code = 0
+    if not (chosen.record_only or chosen.go_on):
+        for module in modules:
+            again(MUTANTS / module)
     if not chosen.record_only:
         code = mutate(modules, tests, chosen.workers, chosen.seconds, chosen.memory_mib)
     complete = True
     for module in modules:
-        found = mutants(WORKSPACE / "mutants" / module)
+        found = mutants(MUTANTS / module)
         if found:
             complete &= write_record(module, tests, found, record_path(module))
     return code or int(not complete)

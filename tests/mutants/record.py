@@ -13,6 +13,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from signal import SIGKILL, SIGPROF, SIGXCPU
 from typing import Final, TypeGuard
 
 from attrs import field, frozen
@@ -29,8 +30,8 @@ EXCLUDED: Final = "excluded"
 NOT_JUSTIFIED: Final = "not yet justified"
 
 _VERDICTS: Final[Mapping[int | None, str]] = {None: PENDING, 0: SURVIVED, 5: UNREACHED, 33: UNREACHED}
-_TIME_LIMIT: Final = {24, -24, 36, 152, 255, -9}
-"""Exit codes after SIGXCPU, and after the SIGKILL that follows it. Others are a failed test, or a crash."""
+_TIME_LIMIT: Final = {-SIGPROF, -SIGXCPU, -SIGKILL}
+"""Exit codes where a test, or all together, took too long. Others are a failed test, or a crash."""
 
 
 def _verdict(exit_code: int | None) -> str:

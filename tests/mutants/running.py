@@ -13,8 +13,9 @@ import gc
 import json
 import os
 import shutil
+import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from hashlib import sha256
 from io import StringIO
@@ -58,7 +59,9 @@ LEFT_OUT: Final = (
 )
 """Look at files of the repository that the workspace is without; no behaviour of the core."""
 LEEWAY: Final = 5
-"""A mutant that takes this many times what its tests cost, and this many seconds more, counts as endless."""
+LEEWAY_SECONDS: Final = 2.0
+"""A test that takes this many times what it costs, and this many seconds more, has met an endless mutant."""
+DAY: Final = 24 * 3600
 TOLD_SECONDS: Final = 15.0
 
 
@@ -125,7 +128,8 @@ class MutantRunner:
         """Return a digest of the mutants and the tests, and of which of them there are."""
         digest = sha256(repr((self.modules, sorted(self._items))).encode())
         for path in sorted(MUTANTS.rglob("*")):
-            if path.suffix in (".py", ".txt", ".json") and path.is_file():
+            told = path.suffix in (".py", ".txt", ".json") and path.is_file()
+            if told and "mutants" not in path.relative_to(MUTANTS).parts:
                 digest.update(path.read_bytes())
         return digest.hexdigest()
 
@@ -137,7 +141,7 @@ class MutantRunner:
         for name in self._items:
             shares[place[name.partition("::")[0]]].append(name)
         _tell(f"running {len(self._items)} tests once, to see what they reach")
-        forks = [self._fork(share, STATS, 24 * 3600, self._tell_reach) for share in shares if share]
+        forks = [self._fork(share, STATS, {}) for share in shares if share]
         tests: dict[str, list[str]] = {}
         seconds: dict[str, float] = {}
         failed: list[str] = []
@@ -163,13 +167,10 @@ class MutantRunner:
     def _tell_reach(self) -> str:
         return json.dumps({"failed": self.failed, "seconds": self._seconds, "reached": self._reached})
 
-    def _tell_failure(self) -> str:
-        return self.failed[0] if self.failed else ""
-
     def _verify(self, reach: Reach) -> None:
         """See that a fault would be found at all: with each function failing, a test must fail."""
         names = sorted(min(reach.tests.items())[1], key=lambda name: reach.seconds[name])
-        _, code = outcome(self._fork(names[:5], FAIL, 600, self._tell_failure))
+        _, code = outcome(self._fork(names[:5], FAIL, {}))
         if code != KILLED:
             raise SystemExit("With each function failing no test fails: mutants are not being run.")
 
@@ -187,8 +188,7 @@ class MutantRunner:
                     continue
                 while len(running) >= self.workers:
                     done += reap(running, verdicts, chooser.note)
-                cost = sum(reach.seconds[test] for test in tests)
-                running.append(self._fork(tests, name, int(cost * LEEWAY + LEEWAY), self._tell_failure))
+                running.append(self._fork(tests, name, reach.seconds))
                 if monotonic() - told > TOLD_SECONDS:
                     told = monotonic()
                     _tell(f"{verdicts.summary()}, {done / (told - begun):.1f} a second: {name}")
@@ -201,18 +201,25 @@ class MutantRunner:
 
     # -- forks -------------------------------------------------------------------------------------------
 
-    def _fork(self, names: Sequence[str], mutant: str, cpu_seconds: int, tell: Callable[[], str]) -> Fork:
-        """Run tests in a child with a mutant, up to the first failure; all of them to see what they reach."""
+    def _fork(self, names: Sequence[str], mutant: str, seconds: Mapping[str, float]) -> Fork:
+        """Run tests in a child with a mutant, up to the first failure; all of them to see what they reach.
+
+        ``seconds`` is what each of them costs, if that is known.
+        """
 
         def run() -> tuple[str, int]:
-            self._run([self._items[name] for name in names], all_of_them=mutant == STATS)
-            return tell(), KILLED if self.failed and mutant != STATS else SURVIVED
+            self._run([self._items[name] for name in names], seconds, all_of_them=mutant == STATS)
+            if mutant == STATS:
+                return self._tell_reach(), SURVIVED
+            return (self.failed[0], KILLED) if self.failed else ("", SURVIVED)
 
-        return fork(mutant, cpu_seconds, run)
+        return fork(mutant, int(60 + LEEWAY * sum(seconds[name] for name in names)) if seconds else DAY, run)
 
-    def _run(self, items: Sequence[pytest.Item], all_of_them: bool) -> None:
+    def _run(self, items: Sequence[pytest.Item], seconds: Mapping[str, float], all_of_them: bool) -> None:
         for item, following in zip(items, [*items[1:], None], strict=True):
             began = process_time()
+            if seconds:
+                signal.setitimer(signal.ITIMER_PROF, LEEWAY * seconds[item.nodeid] + LEEWAY_SECONDS)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             self._seconds[item.nodeid] = process_time() - began
             self._reached[item.nodeid] = sorted(state()._stats)
