@@ -16,7 +16,7 @@ from pathlib import Path
 from signal import SIGKILL, SIGPROF, SIGXCPU
 from typing import Final, TypeGuard
 
-from attrs import field, frozen
+from attrs import frozen
 
 __all__ = ["Mutant", "Record", "excluded", "mutants", "parsed", "reasons", "rendered"]
 
@@ -46,11 +46,10 @@ class Mutant:
     before: str
     after: str
     verdict: str
-    change: tuple[str, ...] = field(init=False)
-    """The lines that differ, marked with ``-`` and ``+``."""
 
-    @change.default
-    def _difference(self) -> tuple[str, ...]:
+    @property
+    def change(self) -> tuple[str, ...]:
+        """The lines that differ, marked with ``-`` and ``+``."""
         compared = difflib.ndiff(self.before.splitlines(), self.after.splitlines())
         lines = [line for line in compared if line[:2] in ("- ", "+ ")]
         indent = min((len(line) - 2 - len(line[2:].lstrip()) for line in lines), default=0)

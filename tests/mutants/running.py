@@ -316,7 +316,11 @@ def main() -> int:
             runner = MutantRunner(modules, chosen.workers, chosen.seconds)
             pytest.main([*PYTEST, *LEFT_OUT, *chosen.tests], plugins=[STEADY, runner])
             os._exit(int(not runner.complete))
-        _, status = os.waitpid(pid, 0)
+        try:
+            _, status = os.waitpid(pid, 0)
+        except KeyboardInterrupt:
+            os.kill(pid, signal.SIGINT)
+            _, status = os.waitpid(pid, 0)
         if not status:
             run_from_the_beginning(modules, chosen.tests, chosen.workers, chosen.seconds)
     return os.waitstatus_to_exitcode(status)
