@@ -300,6 +300,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("tests", nargs="+")
     chosen = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs are without
     with redirect_stdout(StringIO()):
         copy_src_dir()
         copy_also_copy_files()
