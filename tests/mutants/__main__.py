@@ -13,24 +13,32 @@ import resource
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from tests.mutants.record import Mutant, Record, again, mutants, parsed, reasons, recorded, rendered
-from tests.mutants.workspace import CORE, REPOSITORY, TESTS, WORKSPACE, prepare
+from tests.mutants.workspace import CORE, MUTANTS, REPOSITORY, TESTS, WORKSPACE, prepare
 
 RECORDS: Final = Path(__file__).parent / "records"
 
 
 def chosen_modules(names: list[str]) -> list[str]:
-    """Return the modules that were asked for, folders opened, all of the core if none; whole paths."""
+    """Return the modules that were asked for, folders opened; whole paths.
+
+    If none were, all that run in production: those in ``testing`` are there for tests, which use them.
+    """
     found: list[str] = []
     for name in names or [CORE]:
         path = REPOSITORY / name
         if not path.exists():
             raise SystemExit(f"There is no {name}: say a module or a folder, as in {CORE}/lifecycle.py")
         files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
-        found += [str(file.resolve().relative_to(REPOSITORY)) for file in files if _is_of_core(file)]
+        found += [
+            str(file.resolve().relative_to(REPOSITORY))
+            for file in files
+            if _is_of_core(file) and (names or not file.is_relative_to(REPOSITORY / CORE / "testing"))
+        ]
         if not any(_is_of_core(file) for file in files):
             raise SystemExit(f"{name} has no module of {CORE}, and only those have mutants")
     return list(dict.fromkeys(found))
@@ -63,23 +71,24 @@ def record_path(module: str) -> Path:
     return RECORDS / (module.removeprefix(f"{CORE}/").removesuffix(".py").replace("/", "-") + ".txt")
 
 
-def mutate(modules: list[str], tests: list[str], workers: int, memory_mib: int) -> int:
-    """Run mutmut on ``modules`` and return its exit code. Every process of it has ``memory_mib`` at most."""
-    mutmut = Path(sys.executable).with_name("mutmut")
-    if not mutmut.exists():
-        raise SystemExit(f"There is no mutmut beside {sys.executable}: `make mutants` installs it into .venv")
-    prepare(modules, tests)
-    for module in modules:
-        again(WORKSPACE / "mutants" / module)
+def mutate(modules: list[str], tests: list[str], workers: int, seconds: float, memory_mib: int) -> int:
+    """Run the mutants of ``modules`` on which there is no verdict; return an exit code.
+
+    Every process has ``memory_mib`` at most.
+    """
+    if find_spec("mutmut") is None:
+        raise SystemExit("There is no mutmut: `make mutants` installs it into .venv")
+    prepare(modules)
 
     def bound() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (memory_mib * 2**20,) * 2)
 
-    # The workspace has all that is to be imported; a path to the repository would find what is not mutated.
+    # The workspace has all that tests import; a path to the repository would find what is not mutated.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command = [str(mutmut), "run", "--max-children", str(workers)]
-    # A terminal's Ctrl-C reaches mutmut as well, which then stops by itself: wait for it. Whoever ends this
-    # process alone means mutmut too.
+    how = ["--workers", str(workers), "--seconds", str(seconds)]
+    command = [sys.executable, "-m", "tests.mutants.running", *how, *tests]
+    # A terminal's Ctrl-C reaches the runner as well, which then stops by itself: wait for it. Whoever ends
+    # this process alone means the runner too.
     running = subprocess.Popen(command, cwd=WORKSPACE, env=environment, preexec_fn=bound)
     signal.signal(signal.SIGTERM, lambda *_: running.send_signal(signal.SIGINT))
     while True:
@@ -96,17 +105,27 @@ def main() -> int:
     parser.add_argument("--tests", nargs="+", default=list(TESTS), help="default: %(default)s")
     parser.add_argument("--workers", type=_positive, default=os.cpu_count() or 1, help="default: %(default)s")
     parser.add_argument(
+        "--seconds",
+        type=float,
+        default=20.0,
+        help="of tests for each mutant, the likely ones first (default: %(default)s)",
+    )
+    parser.add_argument(
         "--memory-mib", type=_positive, default=3072, help="of a process (default: %(default)s)"
     )
+    parser.add_argument("--go-on", action="store_true", help="do not try again what no test has found so far")
     parser.add_argument("--record-only", action="store_true", help="run nothing, and write the records anew")
     chosen = parser.parse_args()
     modules, tests = chosen_modules(chosen.modules), existing_tests(chosen.tests)
     code = 0
+    if not (chosen.record_only or chosen.go_on):
+        for module in modules:
+            again(MUTANTS / module)
     if not chosen.record_only:
-        code = mutate(modules, tests, chosen.workers, chosen.memory_mib)
+        code = mutate(modules, tests, chosen.workers, chosen.seconds, chosen.memory_mib)
     complete = True
     for module in modules:
-        found = mutants(WORKSPACE / "mutants" / module)
+        found = mutants(MUTANTS / module)
         if found:
             complete &= write_record(module, tests, found, record_path(module))
     return code or int(not complete)

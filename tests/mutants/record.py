@@ -13,9 +13,10 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from signal import SIGKILL, SIGPROF, SIGXCPU
 from typing import Final, TypeGuard
 
-from attrs import field, frozen
+from attrs import frozen
 
 __all__ = ["Mutant", "Record", "excluded", "mutants", "parsed", "reasons", "rendered"]
 
@@ -29,8 +30,8 @@ EXCLUDED: Final = "excluded"
 NOT_JUSTIFIED: Final = "not yet justified"
 
 _VERDICTS: Final[Mapping[int | None, str]] = {None: PENDING, 0: SURVIVED, 5: UNREACHED, 33: UNREACHED}
-_TIME_LIMIT: Final = {24, -24, 36, 152, 255, -9}
-"""Exit codes after SIGXCPU, and after the SIGKILL that follows it. Others are a failed test, or a crash."""
+_TIME_LIMIT: Final = {-SIGPROF, -SIGXCPU, -SIGKILL}
+"""Exit codes where a test, or all together, took too long. Others are a failed test, or a crash."""
 
 
 def _verdict(exit_code: int | None) -> str:
@@ -45,11 +46,10 @@ class Mutant:
     before: str
     after: str
     verdict: str
-    change: tuple[str, ...] = field(init=False)
-    """The lines that differ, marked with ``-`` and ``+``."""
 
-    @change.default
-    def _difference(self) -> tuple[str, ...]:
+    @property
+    def change(self) -> tuple[str, ...]:
+        """The lines that differ, marked with ``-`` and ``+``."""
         compared = difflib.ndiff(self.before.splitlines(), self.after.splitlines())
         lines = [line for line in compared if line[:2] in ("- ", "+ ")]
         indent = min((len(line) - 2 - len(line[2:].lstrip()) for line in lines), default=0)
@@ -145,7 +145,7 @@ def _prose(node: ast.AST) -> bool:
 def mutants(mutated: Path) -> list[Mutant]:
     """Return the mutants of one module, in order; ``mutated`` is mutmut's copy of it."""
     meta, spans = mutated.with_suffix(".py.meta"), mutated.with_suffix(".py.spans")
-    if not meta.exists():
+    if not (meta.exists() and mutated.exists()):
         return []
     exit_codes = json.loads(meta.read_text())["exit_code_by_key"]
     where = json.loads(spans.read_text())["spans"]

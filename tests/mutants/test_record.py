@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -189,24 +188,12 @@ def test_a_text_that_is_no_record_is_refused() -> None:
 def test_the_workspace_has_the_modules_and_says_which_are_mutated(tmp_path: Path) -> None:
     module = "mcp_tasks_proto/records.py"
     workspace = tmp_path / "workspace"
-    prepare([module], ["tests/unit"], workspace)
+    prepare([module], workspace)
     assert "outstanding = property(outstanding)" in (workspace / module).read_text()
     other = "mcp_tasks_proto/lifecycle.py"
     assert (workspace / other).read_text() == (REPOSITORY / other).read_text()
     assert f'only_mutate = ["{module}"]' in (workspace / "pyproject.toml").read_text()
     assert (workspace / "tests" / "mutants").is_dir()
-
-
-def test_which_test_reaches_what_is_found_out_anew_for_other_modules_alone(tmp_path: Path) -> None:
-    module = "mcp_tasks_proto/lifecycle.py"
-    prepare([module], ["tests/unit"], tmp_path)
-    stats = tmp_path / "mutants" / "mutmut-stats.json"
-    stats.parent.mkdir(exist_ok=True)
-    stats.touch()
-    prepare([module], ["tests/unit"], tmp_path)
-    assert stats.exists()
-    prepare([module, "mcp_tasks_proto/records.py"], ["tests/unit"], tmp_path)
-    assert not stats.exists()
 
 
 def test_a_module_that_was_copied_as_it_is_will_be_mutated(tmp_path: Path) -> None:
@@ -216,7 +203,7 @@ def test_a_module_that_was_copied_as_it_is_will_be_mutated(tmp_path: Path) -> No
         path = tmp_path / "mutants" / module
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    prepare([done, copied], ["tests/unit"], tmp_path)
+    prepare([done, copied], tmp_path)
     assert (tmp_path / "mutants" / done).exists()
     assert not (tmp_path / "mutants" / copied).exists()
 
@@ -238,12 +225,10 @@ def test_tests_that_are_not_there_are_named() -> None:
         existing_tests(["tests/unit/test_timer.py"])
 
 
-def test_without_mutmut_it_is_said_where_it_comes_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+def test_without_mutmut_it_is_said_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "find_spec", lambda _: None)
     with pytest.raises(SystemExit, match="`make mutants` installs it"):
-        command.mutate(["mcp_tasks_proto/timers.py"], ["tests/unit"], 1, 1024)
+        command.mutate(["mcp_tasks_proto/timers.py"], ["tests/unit"], 1, 20.0, 1024)
 
 
 def test_a_record_outlives_a_run_that_was_interrupted(
@@ -268,7 +253,7 @@ def test_verdicts_that_were_cut_off_are_made_anew(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("def x_transition__mutmut_orig(): ...")
     path.with_suffix(".py.meta").write_text('{"exit_code_by_key": {"a"')
-    prepare([module], ["tests/unit"], tmp_path)
+    prepare([module], tmp_path)
     assert not path.exists()
     assert not path.with_suffix(".py.meta").exists()
 

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-REPOSITORY: Final = Path(__file__).parents[2]
+REPOSITORY: Final = Path(__file__).resolve().parents[2]  # there is a link to this folder in the workspace
 WORKSPACE: Final = REPOSITORY / ".mutants"
+MUTANTS: Final = WORKSPACE / "mutants"
+"""What mutmut makes of it."""
 CORE: Final = "mcp_tasks_proto"
 
 TESTS: Final = ("tests/unit", "tests/traces")
-LEFT_OUT: Final = ("tests/unit/test_docs.py",)
-"""Compares texts of the repository; no behaviour of the core."""
 
 _CONFIGURATION: Final = """\
 [tool.pytest.ini_options]
@@ -29,12 +29,6 @@ addopts = "--import-mode=importlib --strict-markers -p no:cacheprovider"
 source_paths = ["{core}"]
 only_mutate = {modules}
 also_copy = ["adapters", "docs"]
-pytest_add_cli_args = {left_out}
-pytest_add_cli_args_test_selection = {tests}
-timeout_multiplier = 4.0
-timeout_constant = 15.0
-track_dependencies = false
-use_git_change_detection = false
 """
 
 _LEFT_DECORATED: Final = {"overload", "staticmethod", "classmethod"}
@@ -70,9 +64,9 @@ def _decorated(module: ast.Module) -> Iterator[ast.FunctionDef]:
                     yield node
 
 
-def prepare(modules: Iterable[str], tests: Iterable[str], workspace: Path = WORKSPACE) -> None:
+def prepare(modules: Iterable[str], workspace: Path = WORKSPACE) -> None:
     """Bring the copy up to date and write mutmut's configuration for ``modules``."""
-    modules, tests = sorted(modules), list(tests)
+    modules = sorted(modules)
     workspace.mkdir(exist_ok=True)
     for name in ("tests", "docs", "adapters"):
         if not (workspace / name).exists():
@@ -85,15 +79,7 @@ def prepare(modules: Iterable[str], tests: Iterable[str], workspace: Path = WORK
             _forget_plain_copy(workspace / "mutants" / module)
     for path in (REPOSITORY / CORE).rglob("*.typed"):
         _write(workspace / path.relative_to(REPOSITORY), path.read_text())
-    configuration = _CONFIGURATION.format(
-        core=CORE,
-        modules=json.dumps(modules),
-        tests=json.dumps(tests),
-        left_out=json.dumps([f"--ignore={path}" for path in LEFT_OUT]),
-    )
-    if _write(workspace / "pyproject.toml", configuration):
-        # Which test reaches what is known of the modules before, and of no others.
-        (workspace / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)
+    _write(workspace / "pyproject.toml", _CONFIGURATION.format(core=CORE, modules=json.dumps(modules)))
 
 
 def _forget_plain_copy(mutated: Path) -> None:
