@@ -71,7 +71,8 @@ class FollowedTasks:
     can_answer: bool
     """Whether there is anybody here to be asked."""
     _tasks: dict[str, Followed] = field(init=False, factory=dict)
-    _calls: dict[Hashable, str] = field(init=False, factory=dict)
+    _calls: dict[Hashable, Followed] = field(init=False, factory=dict)
+    """By the call that has become each of them."""
 
     def __len__(self) -> int:
         """How many are followed."""
@@ -79,10 +80,10 @@ class FollowedTasks:
 
     def follow(self, call: Hashable, task_id: str, keys: Mapping[str, Any]) -> None:
         """Follow a task. ``keys`` is the ledger of its reference."""
-        self._calls[call] = task_id
-        if task_id not in self._tasks:
+        if call not in self._calls:
             answered = [key for key, entry in keys.items() if entry["state"] == KeyState.SENT.value]
-            self._tasks[task_id] = Followed(task_id=task_id, answered_before=frozenset(answered))
+            followed = Followed(task_id=task_id, answered_before=frozenset(answered))
+            self._calls[call] = self._tasks[task_id] = followed
 
     def follows(self, call: Hashable) -> bool:
         """Whether a call has become a task that is followed."""
@@ -90,9 +91,9 @@ class FollowedTasks:
 
     def settled(self, call: Hashable) -> None:
         """The engine's call is over, and with it the interest in its task."""
-        task_id = self._calls.pop(call, None)
-        followed = None if task_id is None else self._tasks.pop(task_id, None)
+        followed = self._calls.pop(call, None)
         if followed is not None:
+            del self._tasks[followed.task_id]
             self.channel.timers.clear(("parked", followed.task_id))
             if followed.result is not None:
                 self.channel.stop(followed.result)
@@ -291,7 +292,7 @@ class FollowedTasks:
         if answer.response is not None and answer.response.result is not None:
             self.channel.reply(inner, complete({}))
         else:
-            self.channel.refuse(inner, error, refusal.fact)
+            self.channel.refuse(inner, error, refusal.http)
 
 
 def _add_questions(followed: Followed, view: dict[str, Any]) -> None:
