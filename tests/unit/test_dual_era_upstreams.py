@@ -811,6 +811,31 @@ def test_lim3_a_way_with_something_in_flight_would_be_missed() -> None:
     assert [one.authorization for one in host.legacy_sent if one.send.verb == "DELETE"] == ["a"]
 
 
+def streams(host: DualEraHost) -> list[SendUpstream]:
+    """Return the streams of what is said unasked that are open, or wanted."""
+    return [one for one in host.in_flight.values() if one.message["method"] == "GET"]
+
+
+@pytest.mark.parametrize("task", [False, True])
+def test_lim3_a_stream_for_what_is_said_unasked_keeps_no_way_and_ends_with_it(task: bool) -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(discoveries=1))
+    for name in ("a", "b", "c"):
+        access = Access(authorizations={"renderer": name})
+        exchange = host.request("tools/call", {"name": "render"}, capabilities=FORMS, access=access)
+        host.turn_legacy()
+        host.give(StreamOpened(streams(host)[-1].request))
+        if not task:
+            host.answer("tools/call", {"content": []})
+            continue
+        host.answer("tools/call", {"task": legacy_task(task_id=name)})
+        handle = result(host.reply_to(exchange))["taskId"]
+        host.request("tasks/get", {"taskId": handle}, capabilities=FORMS, access=access)
+        host.answer("tasks/get", legacy_task("cancelled", task_id=name))
+    assert [one.authorization for one in streams(host)] == ["c"]
+    farewells = [one.authorization for one in host.legacy_sent if one.send.verb == "DELETE"]
+    assert farewells == ([] if task else ["a", "b"])
+
+
 @pytest.mark.parametrize("name", [0, 99, "1"])
 def test_a_host_that_makes_up_names_is_told(name: Any) -> None:
     host = make_dual_era()

@@ -509,6 +509,7 @@ def test_over_http_the_first_answer_shows_that_no_session_is_worth_trying() -> N
     host.answer_http("tools/list", 400)
     failed = outcome(host, call)
     assert (failed.code, failed.http_status) == (-32022, 400)
+    assert failed.message.endswith("it answered with an answer of another era")
     at_rest(host)
 
 

@@ -744,9 +744,12 @@ def test_req6_or_in_the_other_era_where_its_server_speaks_only_that_by_now() -> 
     assert host.close() == []
 
 
-def test_req6_a_session_that_has_answered_is_not_given_up_for_a_400() -> None:
+@pytest.mark.parametrize("session_id", ["s-1", ""])
+def test_req6_a_session_that_has_answered_is_not_given_up_for_a_400(session_id: str) -> None:
     host = make_dual()
-    call = host.resume(saved_reference())
+    reference = saved_reference()
+    reference["session"]["id"] = session_id
+    call = host.resume(reference)
     host.reply("tasks/get", legacy_task("working"), http=HttpReply(status=200))
     host.advance(1_000)
     host.refuse("tasks/get", -32602, http=HttpReply(status=400))

@@ -167,9 +167,10 @@ class DualEraUpstream:
 
     def close(self) -> None:
         """End the session, unless it may be needed for a task of it."""
+        self._legacy.end_stream()
         if not self._made_tasks:
             self._channel.end_session()
-            self._flush()
+        self._flush()
 
     def retire(self) -> None:
         """Another server is meant by this name now: what is in flight may still be answered, and no more."""

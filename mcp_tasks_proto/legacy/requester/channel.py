@@ -132,8 +132,8 @@ class Channel:
 
     @property
     def busy(self) -> bool:
-        """Whether anything is under way: what is held waits for one of these."""
-        return bool(self._pending)
+        """Whether anything is under way, what is held among it, beside the stream of what is said unasked."""
+        return any(pending.sent.verb != "GET" for pending in self._pending.values())
 
     # -- the session ---------------------------------------------------------------------------------------
 

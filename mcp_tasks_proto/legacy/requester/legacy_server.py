@@ -261,6 +261,10 @@ class LegacyServer:
         if self.channel.http and self._may_be_asked:
             self.channel.when_ready(self._stream_again, fail=_do_without)
 
+    def end_stream(self) -> None:
+        """Nobody listens any more to what the server says unasked."""
+        self._stream.end()
+
     def close(self) -> None:
         """End the session, unless somebody may come back to a task in it."""
         if self.channel.http and not self._left_behind:
