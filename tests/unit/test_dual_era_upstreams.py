@@ -789,17 +789,6 @@ def test_prx7_the_stream_of_a_server_that_is_not_meant_any_more_is_ended() -> No
     assert host.of(StopUpstream)[1:] == []
 
 
-def test_lim3_ways_that_nobody_would_miss_make_room() -> None:
-    host = make_dual_era(proxy_limits=ProxyLimits(discoveries=1))
-    access = [Access(authorizations={"renderer": name}) for name in ("a", "b", "c")]
-    host.answer_call(call(host, "add", access=access[0]))
-    host.in_flight.clear()
-    call(host, "add", access=access[1])
-    assert [one.authorization for one in host.legacy_sent if one.send.verb == "DELETE"] == ["a"]
-    call(host, "add", access=access[2])
-    assert [one.authorization for one in host.legacy_sent if one.send.verb == "DELETE"] == ["a"]
-
-
 def test_lim3_a_way_with_something_in_flight_would_be_missed() -> None:
     host = make_dual_era(proxy_limits=ProxyLimits(discoveries=1))
     access = [Access(authorizations={"renderer": name}) for name in ("a", "b", "c")]
@@ -834,6 +823,17 @@ def test_lim3_a_stream_for_what_is_said_unasked_keeps_no_way_and_ends_with_it(ta
     assert [one.authorization for one in streams(host)] == ["c"]
     farewells = [one.authorization for one in host.legacy_sent if one.send.verb == "DELETE"]
     assert farewells == ([] if task else ["a", "b"])
+
+
+def test_lim3_ways_that_nobody_would_miss_make_room() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(discoveries=1))
+    access = [Access(authorizations={"renderer": name}) for name in ("a", "b", "c")]
+    host.answer_call(call(host, "add", access=access[0]))
+    host.in_flight.clear()
+    call(host, "add", access=access[1])
+    assert [one.authorization for one in host.legacy_sent if one.send.verb == "DELETE"] == ["a"]
+    call(host, "add", access=access[2])
+    assert [one.authorization for one in host.legacy_sent if one.send.verb == "DELETE"] == ["a"]
 
 
 @pytest.mark.parametrize("name", [0, 99, "1"])
