@@ -825,6 +825,21 @@ def test_lim3_a_stream_for_what_is_said_unasked_keeps_no_way_and_ends_with_it(ta
     assert farewells == ([] if task else ["a", "b"])
 
 
+def test_lim3_a_way_with_an_answer_that_waits_for_its_caller_would_be_missed() -> None:
+    """What came while a round was open is the end of a call that was carried out."""
+    host = make_dual_era(proxy_limits=ProxyLimits(discoveries=1))
+    alice, bob = (Access(authorizations={"renderer": name}) for name in ("alice", "bob"))
+    exchange = call(host, "add", access=alice)
+    host.asks("elicitation/create", FORM, on="tools/call")
+    host.answer("tools/call", {"content": []})
+    state = result(host.reply_to(exchange))["requestState"]
+    host.answer_call(call(host, "add", access=bob))
+    params = {"requestState": state, "inputResponses": {"elicitation": ACCEPTED}}
+    again = call(host, "add", access=alice, params=params)
+    host.answer("tools/list", {"tools": [legacy_tool("add")]})
+    assert view(host.reply_to(again)) == {"content": []}
+
+
 def test_lim3_ways_that_nobody_would_miss_make_room() -> None:
     host = make_dual_era(proxy_limits=ProxyLimits(discoveries=1))
     access = [Access(authorizations={"renderer": name}) for name in ("a", "b", "c")]

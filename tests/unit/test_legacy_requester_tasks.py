@@ -659,6 +659,20 @@ def test_a_result_stream_that_breaks_while_the_end_waits_for_it() -> None:
     assert len(host.all_sent("tasks/result")) == 2
 
 
+def test_req3_who_waits_for_the_end_as_well_as_one_who_gives_up_still_hears_of_it() -> None:
+    host, call, _ = asked()
+    looking = host.ask("tasks/get", {"taskId": TASK})
+    host.reply("tasks/get", legacy_task("completed", at=2))
+    poll(host, "completed", at=2)
+    assert host.flight() == ["tasks/result"]
+    host.cancel(looking)
+    host.take_all()
+    assert host.flight() == ["tasks/result"]
+    host.reply("tasks/result", related())
+    assert isinstance(outcome(host, call), Completed)
+    at_rest(host)
+
+
 def test_a_result_that_is_slow_to_come_is_asked_for_anew() -> None:
     host, call, _ = asked(limits=RequesterLimits(request_timeout_ms=500))
     poll(host, "completed", at=2)

@@ -112,7 +112,7 @@ class DualEraUpstream:
     @property
     def idle(self) -> bool:
         """Whether nobody would miss it: what it knows can be found out again."""
-        return not self._asked and not self._tasks and not self._channel.busy
+        return not self._asked and not self._legacy.may_be_asked and not self._channel.busy
 
     def at(self, now: int) -> None:
         """Take note of the time."""

@@ -199,9 +199,17 @@ class FollowedTasks:
         """The engine gives a poll up. A payload that does not come is asked for anew."""
         for followed in self._tasks.values():
             followed.parked.pop(inner, None)
-            if followed.ended.pop(inner, None) is not None and followed.result is not None:
-                self.channel.stop(followed.result)
-                followed.result = None
+            if followed.ended.pop(inner, None) is not None:
+                self._fetch_anew(followed)
+
+    def _fetch_anew(self, followed: Followed) -> None:
+        """Have the payload for whoever still waits for it, by requests of their own."""
+        assert followed.result is not None
+        self.channel.stop(followed.result)
+        followed.result = None
+        ended, followed.ended = followed.ended, {}
+        for inner, task in ended.items():
+            self._fetch(inner, followed.task_id, followed, task)
 
     def ask(self, followed: Followed, question: Question) -> None:
         """Take in a question of a task; one that was asked before is known by what it asks (REQ.4)."""
