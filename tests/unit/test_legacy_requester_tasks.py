@@ -81,6 +81,7 @@ def test_leg4_the_result_is_fetched_once_the_task_is_completed() -> None:
     host, call = following()
     poll(host, "completed")
     assert host.flight() == ["tasks/result"]
+    assert host.params_of("tasks/result") == {"taskId": TASK}
     host.reply("tasks/result", related({**DONE, "_meta": {"mine": 1}} | {"isError": False}))
     result = outcome(host, call).result
     assert result == {**FINAL, "isError": False}
@@ -668,6 +669,7 @@ def test_req3_who_waits_for_the_end_as_well_as_one_who_gives_up_still_hears_of_i
     host.cancel(looking)
     host.take_all()
     assert host.flight() == ["tasks/result"]
+    assert host.params_of("tasks/result") == {"taskId": TASK}
     host.reply("tasks/result", related())
     assert isinstance(outcome(host, call), Completed)
     at_rest(host)

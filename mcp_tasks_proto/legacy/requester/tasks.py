@@ -147,8 +147,11 @@ class FollowedTasks:
         elif followed is not None and followed.result is not None:
             followed.ended[inner] = task
         else:
-            answered = partial(self._show_end, inner, task)
-            self.channel.ask(inner, "tasks/result", {"taskId": task_id}, answered)
+            self._ask_for_payload(inner, task_id, task)
+
+    def _ask_for_payload(self, inner: int, task_id: str, task: Task) -> None:
+        answered = partial(self._show_end, inner, task)
+        self.channel.ask(inner, "tasks/result", {"taskId": task_id}, answered)
 
     def _show_end(self, inner: int, task: Task, payload: Answer) -> None:
         if payload.response is None:
@@ -200,16 +203,16 @@ class FollowedTasks:
         for followed in self._tasks.values():
             followed.parked.pop(inner, None)
             if followed.ended.pop(inner, None) is not None:
-                self._fetch_anew(followed)
+                self._ask_anew(followed)
 
-    def _fetch_anew(self, followed: Followed) -> None:
+    def _ask_anew(self, followed: Followed) -> None:
         """Have the payload for whoever still waits for it, by requests of their own."""
         assert followed.result is not None
         self.channel.stop(followed.result)
         followed.result = None
         ended, followed.ended = followed.ended, {}
         for inner, task in ended.items():
-            self._fetch(inner, followed.task_id, followed, task)
+            self._ask_for_payload(inner, followed.task_id, task)
 
     def ask(self, followed: Followed, question: Question) -> None:
         """Take in a question of a task; one that was asked before is known by what it asks (REQ.4)."""
