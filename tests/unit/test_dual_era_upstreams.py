@@ -400,8 +400,22 @@ def test_a_round_that_nobody_comes_back_to_is_given_up() -> None:
     host = make_dual_era(proxy_limits=ProxyLimits(request_state_ms=5000))
     call(host, "add")
     host.asks("elicitation/create", FORM, on="tools/call")
-    host.advance(5000)
+    host.advance(4999)
+    assert [one.message["method"] for one in host.in_flight.values()] == ["tools/call"]
+    host.advance(1)
     assert [one.message["method"] for one in host.in_flight.values()] == ["notifications/cancelled"]
+
+
+def test_one_that_somebody_has_come_back_to_is_not() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(request_state_ms=5000))
+    exchange = call(host, "add")
+    host.asks("elicitation/create", FORM, on="tools/call")
+    state = result(host.reply_to(exchange))["requestState"]
+    again = call(host, "add", params={"requestState": state, "inputResponses": {"elicitation": ACCEPTED}})
+    host.accept("a response")
+    host.advance(5000)
+    host.answer("tools/call", {"content": []})
+    assert view(host.reply_to(again)) == {"content": []}
 
 
 def test_the_answer_that_comes_while_a_round_is_open_waits_for_its_caller() -> None:
@@ -444,8 +458,17 @@ def test_lim3_so_many_calls_may_be_under_way() -> None:
     second = call(host, "add")
     host.asks("elicitation/create", FORM, on=None)
     third = call(host, "add")
-    assert "calls" in str(error(host.reply_to(third)))
+    assert error(host.reply_to(third))["data"] == {"reason": "calls"}
     assert second != third
+
+
+def test_lim3_a_call_whose_caller_left_is_under_way_no_longer() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(upstream_requests=1))
+    for number in range(1, 4):
+        exchange = call(host, "add")
+        assert len(host.sent_legacy("tools/call")) == number
+        host.give(ExchangeClosed(exchange))
+        host.accept("notifications/cancelled")
 
 
 # -- questions of tasks --------------------------------------------------------------------------------------
@@ -488,6 +511,25 @@ def test_prx10_a_task_is_asked_what_its_call_declared() -> None:
     handed_out(host, capabilities=FORMS)
     host.asks("sampling/createMessage", {**SAMPLE, "_meta": related("old-7")}, on=None)
     assert host.responses()[0]["error"]["code"] == -32601
+
+
+def test_prx10_also_before_it_is_one() -> None:
+    host = make_dual_era(input_kinds=frozenset(InputKind))
+    call(host, capabilities=FORMS)
+    assert host.sent_legacy("tools/call")[0]["params"]["task"] == {}
+    host.asks("sampling/createMessage", SAMPLE, on="tools/call")
+    assert host.responses()[0]["error"]["code"] == -32601
+
+
+def test_prx4_a_poll_that_waited_too_long_for_a_question_is_answered_once() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(request_timeout_ms=1000))
+    handle = handed_out(host)
+    exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    host.answer("tasks/get", legacy_task("input_required"))
+    host.advance(1000)
+    assert reason(host.reply_to(exchange)) == "upstream_unavailable"
+    host.advance(2000)
+    assert [one.message["method"] for one in host.in_flight.values()] == ["tasks/result"]
 
 
 def test_prx11_cancel_is_passed_on_and_acknowledged() -> None:
@@ -747,6 +789,57 @@ def test_prx7_the_stream_of_a_server_that_is_not_meant_any_more_is_ended() -> No
     assert host.of(StopUpstream)[1:] == []
 
 
+def test_lim3_a_way_with_something_in_flight_would_be_missed() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(discoveries=1))
+    access = [Access(authorizations={"renderer": name}) for name in ("a", "b", "c")]
+    host.give(ExchangeClosed(call(host, "add", access=access[0])))
+    call(host, "add", access=access[1])
+    assert [one for one in host.legacy_sent if one.send.verb == "DELETE"] == []
+    host.accept("notifications/cancelled")
+    call(host, "add", access=access[2])
+    assert [one.authorization for one in host.legacy_sent if one.send.verb == "DELETE"] == ["a"]
+
+
+def streams(host: DualEraHost) -> list[SendUpstream]:
+    """Return the streams of what is said unasked that are open, or wanted."""
+    return [one for one in host.in_flight.values() if one.message["method"] == "GET"]
+
+
+@pytest.mark.parametrize("task", [False, True])
+def test_lim3_a_stream_for_what_is_said_unasked_keeps_no_way_and_ends_with_it(task: bool) -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(discoveries=1))
+    for name in ("a", "b", "c"):
+        access = Access(authorizations={"renderer": name})
+        exchange = host.request("tools/call", {"name": "render"}, capabilities=FORMS, access=access)
+        host.turn_legacy()
+        host.give(StreamOpened(streams(host)[-1].request))
+        if not task:
+            host.answer("tools/call", {"content": []})
+            continue
+        host.answer("tools/call", {"task": legacy_task(task_id=name)})
+        handle = result(host.reply_to(exchange))["taskId"]
+        host.request("tasks/get", {"taskId": handle}, capabilities=FORMS, access=access)
+        host.answer("tasks/get", legacy_task("cancelled", task_id=name))
+    assert [one.authorization for one in streams(host)] == ["c"]
+    farewells = [one.authorization for one in host.legacy_sent if one.send.verb == "DELETE"]
+    assert farewells == ([] if task else ["a", "b"])
+
+
+def test_lim3_a_way_with_an_answer_that_waits_for_its_caller_would_be_missed() -> None:
+    """What came while a round was open is the end of a call that was carried out."""
+    host = make_dual_era(proxy_limits=ProxyLimits(discoveries=1))
+    alice, bob = (Access(authorizations={"renderer": name}) for name in ("alice", "bob"))
+    exchange = call(host, "add", access=alice)
+    host.asks("elicitation/create", FORM, on="tools/call")
+    host.answer("tools/call", {"content": []})
+    state = result(host.reply_to(exchange))["requestState"]
+    host.answer_call(call(host, "add", access=bob))
+    params = {"requestState": state, "inputResponses": {"elicitation": ACCEPTED}}
+    again = call(host, "add", access=alice, params=params)
+    host.answer("tools/list", {"tools": [legacy_tool("add")]})
+    assert view(host.reply_to(again)) == {"content": []}
+
+
 def test_lim3_ways_that_nobody_would_miss_make_room() -> None:
     host = make_dual_era(proxy_limits=ProxyLimits(discoveries=1))
     access = [Access(authorizations={"renderer": name}) for name in ("a", "b", "c")]
@@ -820,6 +913,21 @@ def test_a_round_whose_call_has_ended_is_forgotten_too() -> None:
     host.answer("tools/call", {"content": []})
     host.advance(5000)
     assert host.in_flight == {}
+
+
+def test_an_upstream_that_says_when_it_is_greeted_that_it_is_modern_is_not_greeted_again() -> None:
+    host = make_dual_era()
+    exchange = host.request("tools/call", {"name": "render"})
+    name = host.waiting("server/discover").request
+    host.give(UpstreamAnswered(request=name, message=None, http_status=400))
+    supported = {"supported": ["2026-07-28"]}
+    host.refuse("initialize", {"code": -32022, "message": "no", "data": supported})
+    assert reason(host.reply_to(exchange)) == "upstream_refused"
+    exchange = host.request("tools/call", {"name": "render"})
+    name = host.waiting("server/discover").request
+    host.give(UpstreamAnswered(request=name, message=None, http_status=400))
+    assert reason(host.reply_to(exchange)) == "upstream_refused"
+    assert len(host.sent_legacy("initialize")) == 1
 
 
 @pytest.mark.parametrize("members", [{}, {"taskId": 7}])

@@ -112,7 +112,7 @@ class DualEraUpstream:
     @property
     def idle(self) -> bool:
         """Whether nobody would miss it: what it knows can be found out again."""
-        return not self._asked and not self._tasks and not self._channel.busy
+        return not self._asked and not self._legacy.may_be_asked and not self._channel.busy
 
     def at(self, now: int) -> None:
         """Take note of the time."""
@@ -167,9 +167,10 @@ class DualEraUpstream:
 
     def close(self) -> None:
         """End the session, unless it may be needed for a task of it."""
+        self._legacy.end_stream()
         if not self._made_tasks:
             self._channel.end_session()
-            self._flush()
+        self._flush()
 
     def retire(self) -> None:
         """Another server is meant by this name now: what is in flight may still be answered, and no more."""
