@@ -281,7 +281,8 @@ class DualEraUpstream:
         """Return what a legacy upstream does not say of itself: for how long it is so. Its capabilities are
         told as it has them."""
         described: dict[str, Any] = {"ttlMs": self.settings.discovery_ttl_ms, "cacheScope": "private"}
-        if method == "server/discover" and self._channel.session is not None:
+        if method == "server/discover":
+            assert self._channel.session is not None  # what it said in it is the answer
             declared = at(self._channel.session.initialized, "capabilities")
             described["capabilities"] = declared if isinstance(declared, Mapping) else {}
         return described
@@ -360,9 +361,8 @@ class _ManyCallers:
 
 
 def _request(send: SendUpstream) -> SendRequest:
-    return SendRequest(
-        request=send.request, message=send.message, parameters=send.parameters, streams=send.streams
-    )
+    """Return a request as a requester sends it; what else belongs to it is known by its name."""
+    return SendRequest(request=send.request, message=send.message)
 
 
 def _as_requester(settings: ProxySettings) -> RequesterSettings:
