@@ -917,7 +917,9 @@ def test_lim3_whoever_leaves_while_the_tasks_are_asked_for_makes_room_for_others
 def test_sec1_each_caller_who_lists_at_the_same_time_is_told_of_its_own() -> None:
     host = bridged_for()
     host.initialize(principal="bob")
-    callers = [{"principal": name, "session": f"session-{n}"} for n, name in ((1, "alice"), (2, "bob"))]
+    callers: list[dict[str, Any]] = [
+        {"principal": name, "session": f"session-{n}"} for n, name in ((1, "alice"), (2, "bob"))
+    ]
     handles = [made(host, f"up-{number}", id=10, **facts) for number, facts in enumerate(callers)]
     host.held = True
     exchanges = [host.ask("tasks/list", id=30, **facts) for facts in callers]

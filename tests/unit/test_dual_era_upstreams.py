@@ -275,7 +275,7 @@ def test_prx4_how_a_modern_upstream_refuses_is_told(http: bool) -> None:
 
 
 def test_a_modern_upstream_that_breaks_off_is_modern_all_the_same() -> None:
-    """Over HTTP a connection that broke says nothing of the era: other requests do not wait until it shows."""
+    """Over HTTP a connection that broke says nothing of the era: nobody has to wait until that shows."""
     host = make_dual_era()
     exchange = host.request("tools/call", {"name": "render"})
     discover(host, ttl_ms=0)

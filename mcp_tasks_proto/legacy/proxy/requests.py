@@ -19,7 +19,7 @@ from mcp_tasks_proto.legacy.server.calls import Calls, wanted_task
 from mcp_tasks_proto.legacy.server.cursors import Cursors
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest
 from mcp_tasks_proto.legacy.server.waiting import ENDED, Waiting
-from mcp_tasks_proto.legacy.translation import legacy_task, plain_result
+from mcp_tasks_proto.legacy.translation import legacy_task
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy.settings import ProxyLimits
 from mcp_tasks_proto.request_state import Sealer
