@@ -708,6 +708,8 @@ def test_lim3_a_task_that_is_polled_keeps_what_it_asks() -> None:
     handed_out(host, "old-3")  # the one that was polled longest ago makes room
     (left,) = [one for one in host.in_flight.values() if one.message["method"] == "tasks/result"]
     assert left.message["params"] == {"taskId": "old-1"}
+    waited_for = [message["params"]["taskId"] for message in host.sent_legacy("tasks/result")]
+    assert waited_for == ["old-1", "old-2"]
 
 
 def test_lim3_a_task_that_made_room_may_end() -> None:

@@ -87,7 +87,7 @@ class DualEraUpstreams(ProxyEngine):
         while self._inbox:
             fact = self._inbox.popleft()
             if isinstance(fact, RequestFailed):
-                self._give_back(self._unsent.pop(fact.request, None), fact)
+                self._give_back(self._unsent.pop(fact.request), fact)
             elif isinstance(fact, TimePassed):
                 ProxyEngine._time_passed(self, fact)
             else:
