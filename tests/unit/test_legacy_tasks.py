@@ -12,9 +12,11 @@ from mcp_tasks_proto import (
     DeliverInput,
     ErrorObject,
     ExchangeClosed,
+    HmacSealer,
     InputVisibility,
     Limits,
     ListTasks,
+    Load,
     LoadFailed,
     LocalProtocolError,
     RecordRemoved,
@@ -241,7 +243,10 @@ def test_ttl3_who_waits_follows_a_lifetime_that_changes() -> None:
     client, exchange = waiting()
     client.host.give(TtlChanged(task_id=TASK, ttl_ms=None, token="t"))
     client.read(exchange)
+    client.host.held = True
     client.host.advance(10_000_000)
+    client.host.held = False
+    assert [one for one in client.host.asked if isinstance(one, Load)] == []
     assert client.replies(exchange) == []
     client.host.give(TtlChanged(task_id=TASK, ttl_ms=11_000_000, token="t"))
     client.read(exchange)
@@ -271,8 +276,9 @@ def test_leg7_a_store_that_cannot_tell_is_asked_again() -> None:
     host.held = False
     for load in loads:
         host.give(LoadFailed(load.token))
+    host.advance(999)
     assert client.replies(exchange) == []
-    host.advance(1000)
+    host.advance(1)
     assert client.error(exchange) == UNKNOWN
 
 
@@ -472,6 +478,8 @@ def test_leg8_a_question_that_is_withdrawn_is_taken_back() -> None:
     assert client.read(exchange)[-1]["params"]["requestId"] == question["id"]
     client.respond(question, ACCEPTED)
     assert get(client)["status"] == "working"
+    client.host.give(asked("second", "city"))
+    assert len(client.questions(exchange)) == 2
 
 
 def test_trap20_what_is_on_show_when_the_task_ends_is_taken_back() -> None:
@@ -503,6 +511,7 @@ def test_leg8_any_other_error_of_the_client_is_that_of_the_task() -> None:
     client.respond(client.questions(exchange)[0], error={"code": -1, "message": "User rejected"})
     client.read(exchange)
     assert client.error(exchange) == {"code": -1, "message": "User rejected"}
+    assert client.statuses(exchange) == ["working", "input_required"]
     assert client.host.of(RequestCancel) == [RequestCancel(TASK, CancelReason.ENDED)]
     assert (get(client)["status"], get(client)["statusMessage"]) == ("failed", "User rejected")
 
@@ -552,6 +561,7 @@ def test_leg5_a_task_is_cancelled_before_the_answer(parked: bool) -> None:
         client.host.give(asked("first", "name"))
     shown = client.ask("tasks/cancel", {"taskId": TASK})
     assert (shown["status"], shown["taskId"]) == ("cancelled", TASK)
+    assert shown["statusMessage"] == "The task was cancelled by request."
     assert shown == get(client)
     assert client.host.of(RequestCancel) == [RequestCancel(TASK, CancelReason.ENDED)]
     completed(client)
@@ -590,6 +600,22 @@ def test_leg5_a_cancellation_that_comes_second_is_refused() -> None:
         while host.asked:
             host.answer_next()
         assert message in client.error(exchange)["message"]
+
+
+def test_leg5_each_of_several_cancellations_is_answered_with_its_own_task() -> None:
+    client = opened(make_dual())
+    host = client.host
+    for task_id in (TASK, OTHER):
+        created(client, task_id)
+    host.held = True
+    exchanges = {task_id: client.request("tasks/cancel", {"taskId": task_id}) for task_id in (TASK, OTHER)}
+    while host.asked:
+        host.answer_next()
+    for task_id, exchange in exchanges.items():
+        assert (client.result(exchange)["taskId"], client.result(exchange)["status"]) == (
+            task_id,
+            "cancelled",
+        )
 
 
 def test_leg5_who_leaves_before_the_answer_has_cancelled_all_the_same() -> None:
@@ -707,6 +733,33 @@ def test_leg7_a_store_that_cannot_list_is_an_error() -> None:
         host.give(LoadFailed(effect.token))
     assert ann.error(first)["data"] == {"reason": "store_unavailable"}
     assert ann.replies(second) == []
+
+
+def test_leg7_a_page_that_is_under_way_comes_from_a_stopping_server_too() -> None:
+    host = make_dual()
+    (task_id,) = ids(host, 1)
+    ann = opened(host, principal="ann")
+    host.held = True
+    exchange = ann.request("tasks/list")
+    host.give(ShutdownStarted())
+    assert ann.replies(exchange) == []
+    while host.asked:
+        host.answer_next()
+    assert [task["taskId"] for task in ann.result(exchange)["tasks"]] == [task_id]
+
+
+class StringSealer(HmacSealer):
+    """A sealer of an application's own, which takes strings alone."""
+
+    def open(self, token: str) -> bytes | None:
+        assert type(token) is str
+        return super().open(token)
+
+
+@pytest.mark.parametrize("cursor", [None, 7, [], {}], ids=str)
+def test_leg7_no_sealer_is_given_a_cursor_that_is_no_text(cursor: Any) -> None:
+    ann = opened(make_dual(sealer=StringSealer([b"k" * 32])), principal="ann")
+    assert ann.refused("tasks/list", {"cursor": cursor})["code"] == -32602
 
 
 def test_leg7_a_page_with_more_after_it_has_a_last_record() -> None:
