@@ -475,6 +475,7 @@ def test_leg8_a_question_that_is_answered_with_an_error_stops_the_task() -> None
     host.arrive(refusal, session="session-1")
     assert host.waiting("tasks/cancel").message["params"]["taskId"] == "up-7"
     host.answer("tasks/cancel", {})
+    assert host.sent_on(waiting)[-1] == question
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])

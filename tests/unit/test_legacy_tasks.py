@@ -23,6 +23,7 @@ from mcp_tasks_proto import (
     RejectReport,
     RequestCancel,
     SaveFailed,
+    Send,
     ShutdownStarted,
     TaskEnded,
     TasksListed,
@@ -254,7 +255,7 @@ def test_ttl3_who_waits_follows_a_lifetime_that_changes() -> None:
     assert client.error(exchange) == UNKNOWN
 
 
-@pytest.mark.parametrize("ttl_ms", [4_000_000, None])
+@pytest.mark.parametrize("ttl_ms", [4_000_500, None])
 def test_ttl3_a_longer_life_that_was_told_late_counts(ttl_ms: int | None) -> None:
     """The client does not read: the engine holds the news back, and looks when the old time has come."""
     client, exchange = waiting()
@@ -262,7 +263,9 @@ def test_ttl3_a_longer_life_that_was_told_late_counts(ttl_ms: int | None) -> Non
     client.host.give(TtlChanged(task_id=TASK, ttl_ms=ttl_ms, token="t"))
     client.host.advance(3_600_000)
     assert client.replies(exchange) == []
-    client.host.advance(400_000)
+    client.host.advance(400_499)
+    assert client.replies(exchange) == []
+    client.host.advance(1)
     assert (client.replies(exchange) == []) is (ttl_ms is None)
 
 
@@ -514,6 +517,17 @@ def test_leg8_any_other_error_of_the_client_is_that_of_the_task() -> None:
     assert client.statuses(exchange) == ["working", "input_required"]
     assert client.host.of(RequestCancel) == [RequestCancel(TASK, CancelReason.ENDED)]
     assert (get(client)["status"], get(client)["statusMessage"]) == ("failed", "User rejected")
+
+
+def test_leg8_what_fails_a_task_is_not_asked_again_of_who_has_not_heard_yet() -> None:
+    client, exchange = waiting()
+    client.read(exchange)
+    client.host.give(asked("first", thought=SAMPLE))
+    question = client.host.of(Send)[-1].message
+    client.respond(question, error={"code": -1, "message": "User rejected"})
+    assert client.host.of(Send)[-1].message == question
+    assert client.questions(exchange) == [question]
+    assert client.error(exchange)["message"] == "User rejected"
 
 
 def test_leg8_any_other_answer_that_does_not_fit_fails_the_task() -> None:
