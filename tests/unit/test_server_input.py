@@ -433,6 +433,32 @@ def test_inp4_a_call_may_ask_before_there_is_a_task() -> None:
     assert (started.answers, started.state) == ({"confirm": ACCEPTED}, {"step": 1})
 
 
+def test_inp4_a_caller_with_a_name_may_be_asked_too() -> None:
+    """SEC.1. The state is the caller's own: who has another name, or none, cannot use it."""
+    host = make_host(methods=frozenset({"prompts/get"}))
+    for method in ("tools/call", "prompts/get"):
+        params: dict[str, Any] = {"name": "optional"}
+        exchange = host.send(request(method, params, capabilities=FORMS), principal="ann")
+        state = ask_before(host, exchange, state=1)["requestState"]
+        params |= {"requestState": state, "inputResponses": {"confirm": ACCEPTED}}
+        for stranger in ("bob", None):
+            refusal = host.ask(method, params, capabilities=FORMS, principal=stranger)
+            assert error(refusal)["code"] == ErrorCode.INVALID_PARAMS
+        host.send(request(method, params, capabilities=FORMS), principal="ann")
+        began = host.effects[-1]
+        assert isinstance(began, StartTool | Forward)
+        assert (began.answers, began.state) == ({"confirm": ACCEPTED}, 1)
+
+
+def test_ttl2_the_arguments_of_a_call_that_asked_before_count() -> None:
+    host = make_host()
+    arguments = {"text": "x" * 100}
+    asking = ask_before(host, call(host, arguments=arguments, capabilities=FORMS))
+    exchange = retry(host, asking["requestState"], {"confirm": ACCEPTED}, arguments=arguments)
+    host.give(CallBecameTask(exchange=exchange, task_id=TASK))
+    assert host.store.records[TASK].payload_bytes == json_size(arguments)
+
+
 def test_inp4_then_it_may_become_a_task_with_keys_of_its_own() -> None:
     host = make_host()
     asking = ask_before(host, call(host, capabilities=FORMS))

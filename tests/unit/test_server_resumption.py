@@ -414,7 +414,9 @@ def test_a_creation_that_is_known_too_late_starts_no_earlier_run() -> None:
     saved = late_answer(home, CallBecameTask(exchange=exchange, task_id=TASK))
     away.give(LOST)
     home.give(WorkLost(TASK, "away"))
-    assert [type(effect) for effect in home.give(saved)] == [Reply, StopCall]
+    replied, stopped = home.give(saved)
+    assert isinstance(replied, Reply)
+    assert stopped == StopCall(exchange)
     assert home.reply_to(exchange)["result"]["taskId"] == TASK
     assert home.of(StartWork) == []
     told = home.give(WorkCompleted(task_id=TASK, token="last", result=DONE, resumption=2))

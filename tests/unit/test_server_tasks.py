@@ -17,6 +17,7 @@ from mcp_tasks_proto import (
     DeliverInput,
     ErrorCode,
     ErrorObject,
+    FindExpired,
     Limits,
     LocalProtocolError,
     Reply,
@@ -49,6 +50,8 @@ from tests.unit.world import (
     cancel,
     error,
     form,
+    listen,
+    make_engine,
     make_host,
     parked,
     refused,
@@ -527,6 +530,7 @@ def test_get2_an_id_that_no_task_can_have_is_not_looked_up() -> None:
     for task_id in ("x", "nul\x00-0123456789abcdef0123", "\ud800" * 30, "x" * 10_000):
         for method in ("tasks/get", "tasks/update", "tasks/cancel"):
             assert "error" in host.ask(method, {"taskId": task_id, "inputResponses": {}})
+        listen(host, task_id)
     assert host.asked == []
 
 
@@ -693,6 +697,12 @@ def test_upd3_an_empty_update_runs_nothing_again() -> None:
 
 
 # -- the clock -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("now", [0, 253_402_300_799_999])
+def test_time_may_be_any_that_can_be_written(now: int) -> None:
+    (effect,) = make_engine().handle(TimePassed(), now=now).effects
+    assert isinstance(effect, FindExpired)
 
 
 @pytest.mark.parametrize("now", [-1, 253_402_300_800_000])
