@@ -34,6 +34,7 @@ from mcp_tasks_proto import (
     WorkWithdrewInput,
 )
 from mcp_tasks_proto.testing import ServerHost, request
+from mcp_tasks_proto.wire.jsonrpc import json_size
 from tests.unit.legacy_world import (
     OTHER_SESSION,
     LegacyClient,
@@ -662,9 +663,11 @@ def test_leg5_the_host_can_fail_a_task_at_once() -> None:
     working(host)
     host.give(TaskEnded(task_id=TASK, token="t", error=BOOM, status_message="Enough"))
     assert (view(host)["error"], view(host)["statusMessage"]) == (BOOM.to_wire(), "Enough")
+    assert host.store.records[TASK].payload_bytes == json_size(BOOM.to_wire())
     working(host, OTHER)
     host.give(TaskEnded(task_id=OTHER, token="t", error=ErrorObject(1, "x" * 100)))
     assert view(host, OTHER)["error"]["data"] == {"reason": "result_bytes"}
+    assert view(host, OTHER)["statusMessage"] == view(host, OTHER)["error"]["message"]
 
 
 # -- tasks/list --------------------------------------------------------------------------------------------

@@ -328,10 +328,11 @@ def test_a_lenient_parser_cannot_make_the_engine_raise(method: str, where: str, 
     assert "result" in host.ask("tools/list", connection="stdio", id=9), "the exchange is closed"
 
 
-def test_a_lenient_parser_cannot_make_the_engine_recurse() -> None:
-    deep: list[Any] = []
+@pytest.mark.parametrize("name", [None, "x"], ids=["arrays", "objects"])
+def test_a_lenient_parser_cannot_make_the_engine_recurse(name: str | None) -> None:
+    deep: Any = []
     for _ in range(5_000):
-        deep = [deep]
+        deep = [deep] if name is None else {name: deep}
     host = make_host()
     refusal = host.ask("tools/call", {"name": "optional", "arguments": {"x": deep}})
     assert error(refusal)["code"] == ErrorCode.INVALID_REQUEST
