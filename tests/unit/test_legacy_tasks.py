@@ -30,6 +30,7 @@ from mcp_tasks_proto import (
     TtlChanged,
     WorkCompleted,
     WorkFailed,
+    WorkProgressed,
     WorkStopped,
     WorkWithdrewInput,
 )
@@ -667,7 +668,14 @@ def test_leg5_the_host_can_fail_a_task_at_once() -> None:
     working(host, OTHER)
     host.give(TaskEnded(task_id=OTHER, token="t", error=ErrorObject(1, "x" * 100)))
     assert view(host, OTHER)["error"]["data"] == {"reason": "result_bytes"}
-    assert view(host, OTHER)["statusMessage"] == view(host, OTHER)["error"]["message"]
+
+
+def test_leg5_a_task_that_the_host_fails_says_why_whatever_it_said_last() -> None:
+    host = make_dual()
+    working(host)
+    host.give(WorkProgressed(task_id=TASK, token="p", status_message="Half way"))
+    host.give(TaskEnded(task_id=TASK, token="t", error=BOOM))
+    assert view(host)["statusMessage"] == "Boom"
 
 
 # -- tasks/list --------------------------------------------------------------------------------------------
