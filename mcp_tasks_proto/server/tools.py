@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import define, field
+from attrs import define
 
 from mcp_tasks_proto.errors import LocalProtocolError
 from mcp_tasks_proto.settings import ToolDeclaration
@@ -12,24 +12,22 @@ from mcp_tasks_proto.settings import ToolDeclaration
 __all__ = ["Tools"]
 
 
-@define(eq=False)
+@define(eq=False, init=False)
 class Tools:
     """What an engine knows of its tools. They may come and go while it runs."""
 
-    declarations: Sequence[ToolDeclaration]
+    by_name: dict[str, ToolDeclaration]
     """In the order ``tools/list`` shows them."""
-    by_name: dict[str, ToolDeclaration] = field(init=False)
-    resumable: frozenset[str] = field(init=False)
+    resumable: frozenset[str]
     """The names of those whose work another node may take over."""
 
-    def __attrs_post_init__(self) -> None:
-        self.change(self.declarations)
+    def __init__(self, declarations: Sequence[ToolDeclaration]) -> None:
+        self.change(declarations)
 
     def change(self, declarations: Sequence[ToolDeclaration]) -> None:
         """Serve these from now on. Raises :class:`LocalProtocolError` when two have the same name."""
         by_name = {tool.name: tool for tool in declarations}
         if len(by_name) < len(declarations):
             raise LocalProtocolError("two tools have the same name")
-        self.declarations = declarations
         self.by_name = by_name
         self.resumable = frozenset(name for name, tool in by_name.items() if tool.resumable)

@@ -43,14 +43,15 @@ def make_dual(
     *,
     policy: LegacyPolicy = LegacyPolicy.SERVE,
     store: DictStore | None = None,
+    node: str | None = None,
     **settings: Any,
 ) -> ServerHost:
     """Return a host whose engine serves both eras."""
+    settings.setdefault("sealer", HmacSealer([b"k" * 32]))
     engine = DualEraServer(
-        settings=ServerSettings(
-            name="test", version="1", sealer=HmacSealer([b"k" * 32]), limits=limits or Limits(), **settings
-        ),
+        settings=ServerSettings(name="test", version="1", limits=limits or Limits(), **settings),
         tools=TOOLS,
+        node=node,
         policy=policy,
     )
     host = ServerHost(engine=engine, store=store or DictStore(), now=START)
@@ -72,6 +73,7 @@ class LegacyClient:
     accepts_stream: bool = True
     _ids: count[int] = field(init=False, factory=lambda: count(1))
     _exchanges: count[int] = field(init=False, factory=lambda: count(1))
+    _sent: dict[str, Any] = field(init=False, factory=dict)
 
     def head(self, **changed: str | None) -> HttpHead | None:
         """Return the head of its requests."""
@@ -89,6 +91,7 @@ class LegacyClient:
     def send(self, message: Any, *, new_session: str | None = None, **headers: str | None) -> str:
         """Send a message, and return its exchange."""
         exchange = self.exchange()
+        self._sent[exchange] = message
         self.host.give(
             MessageReceived(
                 exchange=exchange,
@@ -173,8 +176,11 @@ class LegacyClient:
         return [one for one in self.host.of(Reply) if one.exchange == exchange]
 
     def reply(self, exchange: str) -> Reply:
-        """Return the reply on an exchange."""
+        """Return the reply on an exchange; one to a request has its id (WIRE.3)."""
         (reply,) = self.replies(exchange)
+        sent = self._sent.get(exchange)
+        if isinstance(sent, dict) and "method" in sent and reply.message is not None:
+            assert reply.message.get("id") == sent.get("id")
         return reply
 
     def result(self, exchange: str) -> dict[str, Any]:

@@ -513,6 +513,26 @@ def test_ttl1_a_task_that_outlives_its_ttl_is_looked_at_now_and_then() -> None:
     assert result(host.reply_to(waiting))["content"] == [{"type": "text", "text": "done"}]
 
 
+def test_leg7_an_upstream_that_keeps_a_task_for_longer_is_asked_now_and_then() -> None:
+    """Its clock may be behind. Asking it again and again until the task is gone would be no help."""
+    host = bridged()
+    host.reads = True
+    handle = made(host)
+    waiting = host.ask("tasks/result", {"taskId": handle}, id=3)
+    kept = task(task_id="up-7", pollIntervalMs=50_000)
+    host.answer("tasks/get", kept)
+    host.advance(50_000)
+    host.answer("tasks/get", kept)
+    for milliseconds in (10_000, 1000, 1000):
+        host.advance(milliseconds - 1)
+        assert not host.in_flight
+        host.advance(1)
+        host.answer("tasks/get", kept)
+    host.advance(1000)
+    host.refuse("tasks/get", {"code": -32602, "message": "Task not found"})
+    assert error(host.reply_to(waiting))["message"] == "Task not found"
+
+
 def test_leg8_what_a_task_asks_is_asked_on_the_stream_of_its_result() -> None:
     host = bridged()
     host.reads = True
@@ -557,6 +577,7 @@ def test_leg8_a_question_that_is_answered_with_an_error_stops_the_task() -> None
     host.arrive(refusal, session="session-1")
     assert host.waiting("tasks/cancel").message["params"]["taskId"] == "up-7"
     host.answer("tasks/cancel", {})
+    assert host.sent_on(waiting)[-1] == question
 
 
 def test_leg8_a_task_that_goes_on_all_the_same_asks_again_who_comes_back() -> None:

@@ -56,7 +56,9 @@ def test_leg3_trap22_a_plain_call_stays_plain() -> None:
 
 
 def test_leg3_a_tool_that_needs_a_task_refuses_a_plain_call() -> None:
-    assert opened(make_dual()).refused("tools/call", {"name": "required"})["code"] == -32601
+    refused = opened(make_dual()).refused("tools/call", {"name": "required"})
+    assert refused["code"] == -32601
+    assert refused["message"].endswith("tools/call of required without a task: it runs only as one")
 
 
 @pytest.mark.parametrize("facts", [{"policy": LegacyPolicy.IGNORE}, {}], ids=["ignore", "off"])
@@ -70,7 +72,9 @@ def test_leg1_leg3_where_tasks_are_not_served_the_wish_for_one_is_ignored(facts:
     assert "task" not in start.params
     finish(client)
     assert client.result(exchange) == DONE
-    assert client.refused("tools/call", {"name": "required", "task": {}})["code"] == -32601
+    refused = client.refused("tools/call", {"name": "required", "task": {}})
+    assert refused["code"] == -32601
+    assert "clients of 2025-11-25 have none here; those of 2026-07-28 may" in refused["message"]
 
 
 def test_what_the_modern_era_says_in_params_means_nothing() -> None:
@@ -113,6 +117,16 @@ def test_can7_a_call_is_cancelled_by_its_notification() -> None:
     assert client.host.of(StopCall) == [StopCall(exchange), StopCall(started(client.host).exchange)]
     finish(client)
     assert client.replies(exchange) == []
+
+
+@pytest.mark.parametrize("request_id", [True, 1.0, "1", [1], {}, None], ids=str)
+def test_can7_what_is_no_id_of_a_request_cancels_none(request_id: Any) -> None:
+    client = opened(make_dual())
+    exchange = client.request("tools/call", {"name": "optional"}, id=1)
+    client.notify("notifications/cancelled", {"requestId": request_id})
+    assert client.host.of(StopCall) == []
+    finish(client)
+    assert client.result(exchange) == DONE
 
 
 def test_a_call_goes_on_without_its_connection() -> None:
@@ -206,7 +220,7 @@ def test_any_other_error_of_the_client_is_that_of_the_call() -> None:
     assert client.error(exchange) == {"code": -1, "message": "User rejected", "data": 1}
     withdrawn = client.read(exchange)[-1]
     assert withdrawn["method"] == "notifications/cancelled"
-    assert withdrawn["params"]["requestId"] == name["id"]
+    assert withdrawn["params"] == {"requestId": name["id"], "reason": "The answer is no longer needed."}
     client.respond(name, ACCEPTED)
     assert len(client.host.of(StartTool)) == 1
 
@@ -250,6 +264,7 @@ def test_a_stopping_server_waits_for_no_answers() -> None:
     client.host.give(CallAskedInput(client.host.of(StartTool)[0].exchange, {"name": form()}))
     client.host.give(ShutdownStarted())
     assert client.error(exchange)["data"] == {"reason": "shutting_down"}
+    assert client.reply(exchange).http_status == 503
     assert client.replies(running) == []
 
 
@@ -286,6 +301,7 @@ def test_leg3_a_tool_that_never_becomes_a_task_refuses_the_wish_for_one() -> Non
         ({}, 3_600_000),
         ({"ttl": 60_000}, 60_000),
         ({"ttl": 1500.9}, 1500),
+        ({"ttl": 1}, 1),
         ({"ttl": None}, 100_000_000),
         ({"ttl": 2**60}, 100_000_000),
         ({"ttl": 1e300}, 100_000_000),
@@ -308,7 +324,7 @@ def test_leg3_what_the_tool_says_of_the_lifetime_goes_first(ttl: int | None) -> 
     assert "pollInterval" not in client.result(exchange)["task"]
 
 
-@pytest.mark.parametrize("task", [7, "x", [], True, {"ttl": 0}, {"ttl": -1}, {"ttl": True}, {"ttl": "60"}])
+@pytest.mark.parametrize("task", [7, "x", [], True, {"ttl": 0.5}, {"ttl": -1}, {"ttl": True}, {"ttl": "60"}])
 def test_leg3_a_wish_that_makes_no_sense_is_refused(task: Any) -> None:
     client = opened(make_dual())
     assert client.refused("tools/call", {"name": "optional", "task": task})["code"] == -32602

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,9 +24,11 @@ from mcp_tasks_proto import (
     StopCall,
     StreamReady,
     WorkCompleted,
+    WorkWithdrewInput,
 )
 from mcp_tasks_proto.testing import ServerHost
 from tests.unit.legacy_world import LegacyClient, make_dual
+from tests.unit.test_legacy_calls import SAMPLE
 from tests.unit.world import DONE, NEVER, OTHER, TASK, asked, form
 
 IDS: Final = [TASK, OTHER, NEVER, "x", 7, None, [TASK]]
@@ -90,7 +93,7 @@ sensible_acts = st.one_of(
     st.tuples(st.just("ask for"), sensible),
     st.tuples(st.just("answer"), answers),
     st.tuples(st.sampled_from(["return", "ask", "tell", "become", "become"]), few),
-    st.tuples(st.just("work"), st.sampled_from(["ask", "ask", "complete"])),
+    st.tuples(st.just("work"), st.sampled_from(["ask", "ask", "ask for thought", "withdraw", "complete"])),
     st.tuples(st.just("read"), few),
     st.tuples(st.just("lose"), few),
     st.tuples(st.just("listen"), st.sampled_from([None, "1-1", "2-1", "nonsense"])),
@@ -111,6 +114,17 @@ BEGINNING: Final[list[tuple[str, Any]]] = [
     ("ask for", ("tasks/result", {"taskId": TASK})),
 ]
 """A task, and two who wait for it."""
+
+YES: Final = {"result": {"action": "accept", "content": {"name": "A"}}}
+NO: Final = {"error": {"code": -1, "message": "no"}}
+READ: Final = [("read", 1), ("read", 2)] * 3
+ENDINGS: Final[dict[str, list[tuple[str, Any]]]] = {
+    "answered": [("work", "ask"), *READ, ("answer", YES)],
+    "answered with an error": [("work", "ask for thought"), *READ, ("answer", NO)],
+    "withdrawn": [("work", "ask"), *READ, ("work", "withdraw")],
+    "never": [("work", "ask"), *READ],
+}
+"""How a task's question may come to its end."""
 
 
 class Stage:
@@ -201,6 +215,11 @@ class Stage:
         if what == "ask":
             self.asks += 1
             self.host.give(asked(f"ask-{self.asks}", "name", task_id=task_id))
+        elif what == "ask for thought":
+            self.asks += 1
+            self.host.give(asked(f"ask-{self.asks}", task_id=task_id, thought=SAMPLE))
+        elif what == "withdraw":
+            self.host.give(WorkWithdrewInput(task_id=task_id, token="w", ask=f"ask-{self.asks}"))
         else:
             self.tasks.remove(task_id)
             self.host.give(WorkCompleted(task_id=task_id, token="done", result=DONE))
@@ -216,6 +235,22 @@ def test_lim3_no_client_makes_it_raise_and_nothing_is_left(
         stage.act(act, what)
     for act, what in script:
         stage.act(act, what)
+    _end(stage, on_stdio=on_stdio)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_lim3_however_a_question_ends_nothing_is_left_of_it(ending: str) -> None:
+    stage = Stage(on_stdio=False)
+    for act, what in [*BEGINNING, *ENDINGS[ending], *READ]:
+        stage.act(act, what)
+    assert any("id" in one.message for one in stage.host.of(Send)), "nobody was asked"
+    if ending != "never":
+        assert stage.host.engine._waiting._asked == set()  # type: ignore[union-attr]
+    _end(stage, on_stdio=False)
+
+
+def _end(stage: Stage, *, on_stdio: bool) -> None:
+    """Let the client leave, and look for what is left of it."""
     for exchange in stage.exchanges:
         stage.host.give(ExchangeClosed(exchange))
     stage.client.hang_up() if on_stdio else stage.client.delete()
@@ -229,5 +264,6 @@ def test_lim3_no_client_makes_it_raise_and_nothing_is_left(
     assert engine._registry.requests == 0
     assert engine._waiting._by_task == {}
     assert engine._waiting._asked == set()
+    assert engine._waiting._done == {}
     assert engine._timers.next is None
     assert engine._inner.engine._exchanges.by_key == {}

@@ -26,8 +26,23 @@ from mcp_tasks_proto import (
 )
 from mcp_tasks_proto.legacy.server import LegacyPolicy
 from mcp_tasks_proto.testing import request
+from mcp_tasks_proto.timers import LAST_MS
 from tests.unit.legacy_world import OTHER_SESSION, LegacyClient, call, created, make_dual, opened, started
-from tests.unit.world import ACCEPTED, DONE, TASK, error, form, head, listen, result, view, working
+from tests.unit.world import (
+    ACCEPTED,
+    DONE,
+    OTHER,
+    START,
+    TASK,
+    cancel,
+    error,
+    form,
+    head,
+    listen,
+    result,
+    view,
+    working,
+)
 
 SERVED: Final[dict[str, Any]] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
 
@@ -169,6 +184,7 @@ def test_leg2_requests_of_another_revision_are_refused_naming_what_is_served(ver
     ):
         assert client.reply(exchange).http_status == 400
         assert client.error(exchange)["data"] == {"supported": ["2026-07-28", "2025-11-25"]}
+        assert "this server speaks 2026-07-28, 2025-11-25" in client.error(exchange)["message"]
 
 
 def test_leg2_a_session_says_its_version_itself() -> None:
@@ -186,7 +202,20 @@ def test_leg2_delete_ends_the_session() -> None:
     assert "session ended" in client.error(waiting)["message"]
     assert client.reply(waiting).http_status == 404
     assert client.reply(client.request("ping")).http_status == 404
-    assert client.delete().http_status == 404
+    again = client.delete()
+    assert again.http_status == 404
+    assert again.message is not None
+    assert "there is no such session" in again.message["error"]["message"]
+
+
+def test_leg2_a_session_of_stdio_is_none_over_http() -> None:
+    """Whatever a client writes in its header, and the host calls its connections."""
+    on_stdio = opened(make_dual(), connection="stdio")
+    over_http = LegacyClient(on_stdio.host, session="stdio")
+    exchanges = over_http.request("ping"), over_http.get(), over_http.get(last_event_id="1-0")
+    assert [over_http.reply(exchange).http_status for exchange in exchanges] == [404, 404, 404]
+    assert over_http.delete().http_status == 404
+    assert on_stdio.ask("ping") == {}
 
 
 def test_leg2_tasks_outlive_their_session() -> None:
@@ -231,6 +260,15 @@ def test_leg2_a_session_with_an_open_stream_is_not_idle() -> None:
     assert client.reply(client.request("ping")).http_status == 404
 
 
+@pytest.mark.parametrize("place", [None, "1-0"], ids=["its own", "one that is over"])
+def test_leg2_a_session_that_asks_for_a_stream_is_not_idle(place: str | None) -> None:
+    client = opened(make_dual(Limits(session_idle_ms=1000)))
+    client.host.advance(900)
+    client.host.give(ExchangeClosed(client.get(last_event_id=place)))
+    client.host.advance(999)
+    assert client.ask("ping") == {}
+
+
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
@@ -254,6 +292,33 @@ def test_lim3_sessions_are_bounded(limits: Limits, reason: str) -> None:
     assert third.ask("ping") == {}
 
 
+@pytest.mark.parametrize("principal", [None, "ann"])
+def test_lim3_the_sessions_of_each_caller_are_counted(principal: str | None) -> None:
+    host = make_dual(Limits(sessions_per_principal=2))
+    first, _ = (opened(host, session=name, principal=principal) for name in ("one", "two"))
+    first.delete()
+    opened(host, session="three", principal=principal)
+    fourth = LegacyClient(host, session="four", principal=principal)
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    exchange = fourth.send(message, new_session="four")
+    assert fourth.error(exchange)["data"] == {"reason": "sessions_per_principal"}
+    opened(host, session="five", principal="bob")
+
+
+def test_lim3_requests_of_all_sessions_are_counted() -> None:
+    host = make_dual(Limits(exchanges=3))
+    client = opened(host)
+    for _ in range(3):
+        call(client)
+    client.notify("notifications/cancelled", {"requestId": "r1"})
+    assert client.ask("ping") == {}
+    call(client)
+    refused = client.request("ping")
+    assert client.error(refused)["data"] == {"reason": "exchanges"}
+    assert client.reply(refused).http_status == 200
+
+
 def test_lim3_requests_of_all_sessions_are_bounded() -> None:
     host = make_dual(Limits(exchanges=2))
     client, other = opened(host), opened(host, session=OTHER_SESSION)
@@ -274,10 +339,19 @@ def test_a_stopping_server_opens_no_session_and_ends_what_waits() -> None:
     params = {"protocolVersion": "2025-11-25", "capabilities": {}}
     exchange = again.send({**message, "params": params}, new_session=OTHER_SESSION)
     assert again.error(exchange)["data"] == {"reason": "shutting_down"}
-    assert client.reply(client.get()).http_status == 503
-    listing = client.request("tools/list")
-    assert client.error(listing)["data"] == {"reason": "shutting_down"}
-    assert client.reply(listing).http_status == 503
+    refused = client.get()
+    assert client.error(refused)["data"] == {"reason": "shutting_down"}
+    assert client.reply(refused).http_status == 503
+
+
+@pytest.mark.parametrize("method", ["tools/list", "tools/call", "tasks/get", "tasks/cancel", "tasks/result"])
+def test_a_stopping_server_takes_no_more_requests(method: str) -> None:
+    client = opened(make_dual())
+    created(client)
+    client.host.give(ShutdownStarted())
+    exchange = client.request(method, {"name": "optional", "taskId": TASK})
+    assert client.error(exchange)["data"] == {"reason": "shutting_down"}
+    assert client.reply(exchange).http_status == 503
 
 
 # -- messages of a session -------------------------------------------------------------------------------
@@ -297,6 +371,7 @@ def test_wire3_an_id_in_flight_is_not_taken_twice() -> None:
     first = client.request("tools/call", {"name": "optional"}, id=5)
     second = client.request("ping", id=5)
     assert client.error(second)["code"] == -32600
+    assert client.reply(second).http_status == 200
     assert not client.replies(first)
     assert client.result(client.request("ping", id="5")) == {}
 
@@ -320,6 +395,26 @@ def test_an_open_exchange_is_not_opened_again() -> None:
     message = {"jsonrpc": "2.0", "id": 8, "method": "ping"}
     with pytest.raises(LocalProtocolError, match="open already"):
         client.host.give(MessageReceived(exchange=exchange, message=message, http=client.head()))
+
+
+@pytest.mark.parametrize("now", [0, LAST_MS])
+def test_wire_a_session_may_be_open_at_any_time(now: int) -> None:
+    received = MessageReceived(exchange="first", message={"jsonrpc": "2.0"}, connection="stdio")
+    (reply,) = make_dual().engine.handle(received, now=now).effects
+    assert isinstance(reply, Reply)
+
+
+def test_the_next_deadline_is_said_whoever_was_heard_last() -> None:
+    host = make_dual(Limits(session_idle_ms=300, cancel_grace_ms=500))
+    working(host)
+    cancel(host)
+    assert host.deadline == START + 500
+    client = opened(host)
+    assert host.deadline == START + 300
+    host.ask("server/discover")
+    assert host.deadline == START + 300
+    client.delete()
+    assert host.deadline == START + 500
 
 
 @pytest.mark.parametrize("now", [-1, 10**15])
@@ -392,6 +487,7 @@ def test_tools_that_changed_are_listed_as_they_are_now() -> None:
 def test_what_is_not_of_this_era_is_unknown(method: str) -> None:
     exchange = (client := opened(make_dual())).request(method)
     assert client.error(exchange)["code"] == -32601
+    assert client.error(exchange)["message"].endswith(method)
     assert client.reply(exchange).http_status == 200
 
 
@@ -463,8 +559,9 @@ def test_leg9_a_modern_client_on_stdio_needs_no_session() -> None:
     assert "tools" in result(make_dual().ask("tools/list", connection="stdio"))
 
 
-def test_wire3_an_id_in_flight_is_taken_in_both_eras() -> None:
-    client = opened(make_dual(), connection="stdio")
+@pytest.mark.parametrize("principal", [None, "ann"])
+def test_wire3_an_id_in_flight_is_taken_in_both_eras(principal: str | None) -> None:
+    client = opened(make_dual(), connection="stdio", principal=principal)
     legacy = call(client)
     modern = client.send(request("tools/call", {"name": "optional", "arguments": {"frames": 3}}, id=9))
     for taken in (request("tools/list", id="r1"), {"jsonrpc": "2.0", "id": 9, "method": "ping"}):
@@ -472,7 +569,9 @@ def test_wire3_an_id_in_flight_is_taken_in_both_eras() -> None:
     again = {"protocolVersion": "2025-11-25", "capabilities": {}}
     for taken_id in (9, "r1"):
         refused = {"jsonrpc": "2.0", "id": taken_id, "method": "initialize", "params": again}
-        assert client.error(client.send(refused))["code"] == -32600
+        exchange = client.send(refused)
+        assert client.error(exchange)["code"] == -32600
+        assert client.reply(exchange).http_status == 200
     for start in client.host.of(StartTool):
         client.host.give(CallReturned(start.exchange, DONE))
     assert client.result(legacy) == DONE
@@ -483,11 +582,20 @@ def test_wire3_an_id_in_flight_is_taken_in_both_eras() -> None:
 def test_leg9_a_task_is_the_same_in_both_eras() -> None:
     host = make_dual()
     client = opened(host)
+    waiting = call(client)
     created(client)
     assert view(host)["status"] == "working"
+    assert working(host, OTHER)["taskId"] == OTHER
+    assert client.replies(waiting) == []
     assert view(host)["ttlMs"] == client.ask("tasks/get", {"taskId": TASK})["ttl"]
     stream = listen(host, TASK)
     assert [one["method"] for one in host.sent_on(stream)] == ["notifications/subscriptions/acknowledged"]
+
+
+def test_leg9_a_task_is_of_the_node_that_runs_it() -> None:
+    host = make_dual(node="node-1")
+    created(opened(host))
+    assert host.store.records[TASK].node == "node-1"
 
 
 def test_leg1_the_extension_declared_under_2025_11_25_counts_for_nothing() -> None:

@@ -51,6 +51,7 @@ def told(client: LegacyClient, exchange: str) -> list[tuple[str | None, object]]
         if one.exchange == exchange
     ]
     for reply in client.replies(exchange):
+        assert reply.http_status == 200
         if reply.message is not None:
             events.append((reply.event_id, reply.message.get("result")))
     return events
@@ -75,7 +76,7 @@ def test_leg2_a_second_get_takes_the_place_of_the_first() -> None:
     client = opened(make_dual())
     first, second = client.get(), client.get()
     client.host.give(ToolsChanged([]))
-    assert client.reply(first).message is None
+    assert (client.reply(first).message, client.reply(first).http_status) == (None, 200)
     assert client.read(first) == []
     assert client.read(second) == [CHANGED]
 
@@ -133,6 +134,17 @@ def test_leg2_what_was_missed_is_sent_again_then_the_rest() -> None:
     assert told(client, lost) == [("1-1", 1)]
 
 
+def test_leg2_nothing_is_passed_over_while_a_connection_is_lost() -> None:
+    """Nobody has to read before there is room for the next."""
+    client = opened(make_dual())
+    lost = call(client, _meta={"progressToken": "p"})
+    progress(client, 1, 2)
+    client.host.give(ExchangeClosed(lost))
+    progress(client, 3, 4)
+    exchange = client.get(last_event_id="1-0")
+    assert told(client, exchange) == [("1-1", 1), ("1-2", 2), ("1-3", 3), ("1-4", 4)]
+
+
 def test_leg2_a_stream_that_ended_meanwhile_is_sent_to_its_end() -> None:
     client = opened(make_dual())
     lost = call(client, _meta={"progressToken": "p"})
@@ -150,7 +162,7 @@ def test_leg2_a_stream_is_taken_over_from_a_connection_that_nobody_knows_is_dead
     first = call(client, _meta={"progressToken": "p"})
     progress(client, 1)
     second = client.get(last_event_id="1-0")
-    assert client.reply(first).message is None
+    assert (client.reply(first).message, client.reply(first).http_status) == (None, 200)
     assert told(client, second) == [("1-1", 1)]
     client.host.give(ExchangeClosed(first))
     client.host.give(CallReturned(started(client.host).exchange, DONE))
@@ -210,6 +222,31 @@ def test_lim3_calls_without_a_connection_give_way_to_requests_that_have_one() ->
     assert [one.exchange for one in host.of(StopCall)] == [first]
 
 
+def test_lim3_only_calls_without_a_connection_give_way() -> None:
+    host = make_dual(Limits(exchanges=2))
+    client, other = opened(host), opened(host, session="another")
+    for _ in range(2):
+        exchange = call(client, _meta={"progressToken": "p"})
+        progress(client, 1)
+        host.give(ExchangeClosed(exchange))
+    over, resumed = host.of(StartTool)
+    host.give(CallReturned(over.exchange, DONE))
+    taken_up = client.get(last_event_id="2-1")
+    call(other)
+    assert other.refused("ping")["data"] == {"reason": "exchanges"}
+    assert host.of(StopCall) == []
+    host.give(CallReturned(resumed.exchange, DONE))
+    assert told(client, taken_up) == [("2-2", DONE)]
+
+
+def test_lim3_a_call_that_is_over_is_not_one_of_too_many_without_a_connection() -> None:
+    client = opened(make_dual(Limits(session_lost_requests=1)))
+    for _ in range(3):
+        client.host.give(ExchangeClosed(call(client)))
+        client.host.give(CallReturned(started(client.host).exchange, DONE))
+    assert client.host.of(StopCall) == []
+
+
 def test_leg2_each_stream_has_its_own_events() -> None:
     client = opened(make_dual())
     first = call(client, _meta={"progressToken": "p"})
@@ -266,6 +303,23 @@ def test_lim3_the_oldest_events_give_way() -> None:
     assert [event.place.number for event in log.after(Place(1, 0))] == [5]
     log.add(Place(2, 2), {"text": "x" * 100}, last=True)
     assert log.after(Place(2, 0)) == []
+
+
+def test_lim3_as_many_bytes_of_events_are_kept_as_there_may_be() -> None:
+    size = json_size({"n": 1})
+    log = EventLog(KeptEvents(Limits(session_event_bytes=3 * size)))
+    for number in range(1, 6):
+        log.add(Place(1, number), {"n": number}, last=False)
+        assert [event.place.number for event in log.after(Place(1, 0))] == [1, 2, 3, 4, 5][:number][-3:]
+
+
+def test_lim3_however_many_events_have_been_there_all_sessions_keep_so_many() -> None:
+    size = json_size({"n": 1})
+    kept = KeptEvents(Limits(all_session_event_bytes=3 * size))
+    logs = [EventLog(kept), EventLog(kept)]
+    for number in range(1, 10):
+        logs[number % 2].add(Place(1, number), {"n": number}, last=False)
+    assert [[event.place.number for event in log.after(Place(1, 0))] for log in logs] == [[8], [7, 9]]
 
 
 def test_lim3_the_oldest_events_of_all_sessions_give_way() -> None:

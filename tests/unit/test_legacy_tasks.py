@@ -12,25 +12,30 @@ from mcp_tasks_proto import (
     DeliverInput,
     ErrorObject,
     ExchangeClosed,
+    HmacSealer,
     InputVisibility,
     Limits,
     ListTasks,
+    Load,
     LoadFailed,
     LocalProtocolError,
     RecordRemoved,
     RejectReport,
     RequestCancel,
     SaveFailed,
+    Send,
     ShutdownStarted,
     TaskEnded,
     TasksListed,
     TtlChanged,
     WorkCompleted,
     WorkFailed,
+    WorkProgressed,
     WorkStopped,
     WorkWithdrewInput,
 )
 from mcp_tasks_proto.testing import ServerHost, request
+from mcp_tasks_proto.wire.jsonrpc import json_size
 from tests.unit.legacy_world import (
     OTHER_SESSION,
     LegacyClient,
@@ -241,7 +246,10 @@ def test_ttl3_who_waits_follows_a_lifetime_that_changes() -> None:
     client, exchange = waiting()
     client.host.give(TtlChanged(task_id=TASK, ttl_ms=None, token="t"))
     client.read(exchange)
+    client.host.held = True
     client.host.advance(10_000_000)
+    client.host.held = False
+    assert [one for one in client.host.asked if isinstance(one, Load)] == []
     assert client.replies(exchange) == []
     client.host.give(TtlChanged(task_id=TASK, ttl_ms=11_000_000, token="t"))
     client.read(exchange)
@@ -249,7 +257,7 @@ def test_ttl3_who_waits_follows_a_lifetime_that_changes() -> None:
     assert client.error(exchange) == UNKNOWN
 
 
-@pytest.mark.parametrize("ttl_ms", [4_000_000, None])
+@pytest.mark.parametrize("ttl_ms", [4_000_500, None])
 def test_ttl3_a_longer_life_that_was_told_late_counts(ttl_ms: int | None) -> None:
     """The client does not read: the engine holds the news back, and looks when the old time has come."""
     client, exchange = waiting()
@@ -257,7 +265,9 @@ def test_ttl3_a_longer_life_that_was_told_late_counts(ttl_ms: int | None) -> Non
     client.host.give(TtlChanged(task_id=TASK, ttl_ms=ttl_ms, token="t"))
     client.host.advance(3_600_000)
     assert client.replies(exchange) == []
-    client.host.advance(400_000)
+    client.host.advance(400_499)
+    assert client.replies(exchange) == []
+    client.host.advance(1)
     assert (client.replies(exchange) == []) is (ttl_ms is None)
 
 
@@ -271,8 +281,9 @@ def test_leg7_a_store_that_cannot_tell_is_asked_again() -> None:
     host.held = False
     for load in loads:
         host.give(LoadFailed(load.token))
+    host.advance(999)
     assert client.replies(exchange) == []
-    host.advance(1000)
+    host.advance(1)
     assert client.error(exchange) == UNKNOWN
 
 
@@ -472,6 +483,8 @@ def test_leg8_a_question_that_is_withdrawn_is_taken_back() -> None:
     assert client.read(exchange)[-1]["params"]["requestId"] == question["id"]
     client.respond(question, ACCEPTED)
     assert get(client)["status"] == "working"
+    client.host.give(asked("second", "city"))
+    assert len(client.questions(exchange)) == 2
 
 
 def test_trap20_what_is_on_show_when_the_task_ends_is_taken_back() -> None:
@@ -503,8 +516,20 @@ def test_leg8_any_other_error_of_the_client_is_that_of_the_task() -> None:
     client.respond(client.questions(exchange)[0], error={"code": -1, "message": "User rejected"})
     client.read(exchange)
     assert client.error(exchange) == {"code": -1, "message": "User rejected"}
+    assert client.statuses(exchange) == ["working", "input_required"]
     assert client.host.of(RequestCancel) == [RequestCancel(TASK, CancelReason.ENDED)]
     assert (get(client)["status"], get(client)["statusMessage"]) == ("failed", "User rejected")
+
+
+def test_leg8_what_fails_a_task_is_not_asked_again_of_who_has_not_heard_yet() -> None:
+    client, exchange = waiting()
+    client.read(exchange)
+    client.host.give(asked("first", thought=SAMPLE))
+    question = client.host.of(Send)[-1].message
+    client.respond(question, error={"code": -1, "message": "User rejected"})
+    assert client.host.of(Send)[-1].message == question
+    assert client.questions(exchange) == [question]
+    assert client.error(exchange)["message"] == "User rejected"
 
 
 def test_leg8_any_other_answer_that_does_not_fit_fails_the_task() -> None:
@@ -552,6 +577,7 @@ def test_leg5_a_task_is_cancelled_before_the_answer(parked: bool) -> None:
         client.host.give(asked("first", "name"))
     shown = client.ask("tasks/cancel", {"taskId": TASK})
     assert (shown["status"], shown["taskId"]) == ("cancelled", TASK)
+    assert shown["statusMessage"] == "The task was cancelled by request."
     assert shown == get(client)
     assert client.host.of(RequestCancel) == [RequestCancel(TASK, CancelReason.ENDED)]
     completed(client)
@@ -592,6 +618,22 @@ def test_leg5_a_cancellation_that_comes_second_is_refused() -> None:
         assert message in client.error(exchange)["message"]
 
 
+def test_leg5_each_of_several_cancellations_is_answered_with_its_own_task() -> None:
+    client = opened(make_dual())
+    host = client.host
+    for task_id in (TASK, OTHER):
+        created(client, task_id)
+    host.held = True
+    exchanges = {task_id: client.request("tasks/cancel", {"taskId": task_id}) for task_id in (TASK, OTHER)}
+    while host.asked:
+        host.answer_next()
+    for task_id, exchange in exchanges.items():
+        assert (client.result(exchange)["taskId"], client.result(exchange)["status"]) == (
+            task_id,
+            "cancelled",
+        )
+
+
 def test_leg5_who_leaves_before_the_answer_has_cancelled_all_the_same() -> None:
     client = opened(make_dual())
     created(client)
@@ -622,9 +664,18 @@ def test_leg5_the_host_can_fail_a_task_at_once() -> None:
     working(host)
     host.give(TaskEnded(task_id=TASK, token="t", error=BOOM, status_message="Enough"))
     assert (view(host)["error"], view(host)["statusMessage"]) == (BOOM.to_wire(), "Enough")
+    assert host.store.records[TASK].payload_bytes == json_size(BOOM.to_wire())
     working(host, OTHER)
     host.give(TaskEnded(task_id=OTHER, token="t", error=ErrorObject(1, "x" * 100)))
     assert view(host, OTHER)["error"]["data"] == {"reason": "result_bytes"}
+
+
+def test_leg5_a_task_that_the_host_fails_says_why_whatever_it_said_last() -> None:
+    host = make_dual()
+    working(host)
+    host.give(WorkProgressed(task_id=TASK, token="p", status_message="Half way"))
+    host.give(TaskEnded(task_id=TASK, token="t", error=BOOM))
+    assert view(host)["statusMessage"] == "Boom"
 
 
 # -- tasks/list --------------------------------------------------------------------------------------------
@@ -707,6 +758,33 @@ def test_leg7_a_store_that_cannot_list_is_an_error() -> None:
         host.give(LoadFailed(effect.token))
     assert ann.error(first)["data"] == {"reason": "store_unavailable"}
     assert ann.replies(second) == []
+
+
+def test_leg7_a_page_that_is_under_way_comes_from_a_stopping_server_too() -> None:
+    host = make_dual()
+    (task_id,) = ids(host, 1)
+    ann = opened(host, principal="ann")
+    host.held = True
+    exchange = ann.request("tasks/list")
+    host.give(ShutdownStarted())
+    assert ann.replies(exchange) == []
+    while host.asked:
+        host.answer_next()
+    assert [task["taskId"] for task in ann.result(exchange)["tasks"]] == [task_id]
+
+
+class StringSealer(HmacSealer):
+    """A sealer of an application's own, which takes strings alone."""
+
+    def open(self, token: str) -> bytes | None:
+        assert type(token) is str
+        return super().open(token)
+
+
+@pytest.mark.parametrize("cursor", [None, 7, [], {}], ids=str)
+def test_leg7_no_sealer_is_given_a_cursor_that_is_no_text(cursor: Any) -> None:
+    ann = opened(make_dual(sealer=StringSealer([b"k" * 32])), principal="ann")
+    assert ann.refused("tasks/list", {"cursor": cursor})["code"] == -32602
 
 
 def test_leg7_a_page_with_more_after_it_has_a_last_record() -> None:

@@ -181,7 +181,9 @@ def test_http5_an_error_of_the_table_has_its_status() -> None:
 def test_a_result_cannot_be_a_task_in_disguise(kind: str) -> None:
     host = make_host()
     exchange = call(host)
-    assert "not a result" in refused(host, CallReturned(exchange, {"resultType": kind}))
+    assert refused(host, CallReturned(exchange, {"resultType": kind})) == (
+        "CallReturned: a task or a question is a fact of its own, not a result"
+    )
     assert "_meta" in refused(host, CallReturned(exchange, {"content": [], "_meta": []}))
     host.give(CallReturned(exchange, DONE))
     assert "result" in host.reply_to(exchange)

@@ -29,6 +29,7 @@ from mcp_tasks_proto import (
     WorkCompleted,
     WorkWithdrewInput,
 )
+from mcp_tasks_proto.input_requests import check_requests
 from mcp_tasks_proto.testing import DictStore, ServerHost, request
 from mcp_tasks_proto.wire.jsonrpc import json_size
 from tests.unit.world import (
@@ -148,7 +149,7 @@ def test_a_question_that_is_none_is_rejected(requests: Any) -> None:
     host = make_host()
     working(host)
     (rejected,) = host.give(WorkAskedInput(task_id=TASK, token="q", ask="first", requests=requests))
-    assert isinstance(rejected, RejectReport)
+    assert rejected == RejectReport("q", check_requests(requests) or "it is one")
     assert view(host)["status"] == "working"
 
 
@@ -229,8 +230,7 @@ def test_lim3_requests_have_a_size() -> None:
     host.give(asked("first", confirm=form("x" * 200)))
     assert outstanding(host) == ["confirm"]
     (rejected,) = host.give(asked("second", confirm=form("x" * 201), token="q"))
-    assert isinstance(rejected, RejectReport)
-    assert "result_bytes" in rejected.reason
+    assert rejected == RejectReport("q", "the requests are too large (Limits.result_bytes)")
 
 
 def test_a_request_does_not_change_with_the_object_it_came_in() -> None:
@@ -352,6 +352,7 @@ def test_upd4_answers_are_objects(answers: Any) -> None:
     parked(host)
     reply = host.ask("tasks/update", {"taskId": TASK, "inputResponses": answers})
     assert error(reply)["code"] == ErrorCode.INVALID_PARAMS
+    assert "inputResponses" in error(reply)["message"]
     assert error(host.ask("tasks/update", {"taskId": TASK}))["code"] == ErrorCode.INVALID_PARAMS
 
 
@@ -432,6 +433,32 @@ def test_inp4_a_call_may_ask_before_there_is_a_task() -> None:
     retry(host, asking["requestState"], {"confirm": ACCEPTED, "unknown": {"x": 1}})
     started = host.of(StartTool)[-1]
     assert (started.answers, started.state) == ({"confirm": ACCEPTED}, {"step": 1})
+
+
+def test_inp4_a_caller_with_a_name_may_be_asked_too() -> None:
+    """SEC.1. The state is the caller's own: who has another name, or none, cannot use it."""
+    host = make_host(methods=frozenset({"prompts/get"}))
+    for method in ("tools/call", "prompts/get"):
+        params: dict[str, Any] = {"name": "optional"}
+        exchange = host.send(request(method, params, capabilities=FORMS), principal="ann")
+        state = ask_before(host, exchange, state=1)["requestState"]
+        params |= {"requestState": state, "inputResponses": {"confirm": ACCEPTED}}
+        for stranger in ("bob", None):
+            refusal = host.ask(method, params, capabilities=FORMS, principal=stranger)
+            assert error(refusal)["code"] == ErrorCode.INVALID_PARAMS
+        host.send(request(method, params, capabilities=FORMS), principal="ann")
+        began = host.effects[-1]
+        assert isinstance(began, StartTool | Forward)
+        assert (began.answers, began.state) == ({"confirm": ACCEPTED}, 1)
+
+
+def test_ttl2_the_arguments_of_a_call_that_asked_before_count() -> None:
+    host = make_host()
+    arguments = {"text": "x" * 100}
+    asking = ask_before(host, call(host, arguments=arguments, capabilities=FORMS))
+    exchange = retry(host, asking["requestState"], {"confirm": ACCEPTED}, arguments=arguments)
+    host.give(CallBecameTask(exchange=exchange, task_id=TASK))
+    assert host.store.records[TASK].payload_bytes == json_size(arguments)
 
 
 def test_inp4_then_it_may_become_a_task_with_keys_of_its_own() -> None:

@@ -136,6 +136,13 @@ def test_lim3_a_worker_counts_while_its_task_is_being_written() -> None:
     assert [started.task_id for started in host.of(StartWork)] == [TASK]
 
 
+def test_lim3_all_workers_count_whose_tasks_are_being_written() -> None:
+    host = make_host(Limits(workers=2), held=True)
+    become(host, TASK)
+    become(host, OTHER)
+    assert reason(host, become(host, THIRD)) == "workers"
+
+
 @pytest.mark.parametrize("end", ["failed", "abandoned", "refused", "in use"])
 def test_lim3_a_task_that_was_never_made_takes_no_worker(end: str) -> None:
     host = make_host(Limits(workers=1, tasks=1), held=True)

@@ -109,6 +109,7 @@ def test_can6_if_its_cancellation_was_asked_for_it_is_cancelled() -> None:
     cancel(away)
     away.give(LOST)
     assert view(away)["status"] == "cancelled"
+    assert record(away).payload_bytes == 0
 
 
 def test_sub2_listeners_hear_of_it() -> None:

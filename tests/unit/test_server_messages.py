@@ -109,6 +109,14 @@ def test_wire3_an_id_comes_back_with_its_type(request_id: Any) -> None:
     assert reply["id"] == request_id
 
 
+def test_wire3_a_refusal_has_the_id_of_what_is_refused() -> None:
+    host = make_host()
+    for method, params in (("tasks/result", {}), ("tools/list", {"_meta": {}}), ("tools/call", {"name": 5})):
+        reply = host.reply_to(host.send({"jsonrpc": "2.0", "id": "mine", "method": method, "params": params}))
+        assert "error" in reply
+        assert reply["id"] == "mine"
+
+
 def test_wire3_an_id_in_flight_on_a_shared_channel_is_refused() -> None:
     """STDIO. The first exchange is untouched, and the id is free again once it has its reply."""
     host = make_host()
@@ -315,13 +323,16 @@ def test_a_lenient_parser_cannot_make_the_engine_raise(method: str, where: str, 
     }
     refusal = host.ask(method, params, connection="stdio", id=9)
     assert error(refusal)["code"] == ErrorCode.INVALID_REQUEST
+    assert error(refusal)["message"].startswith("Invalid request: not JSON: ")
+    assert refusal["id"] == 9
     assert "result" in host.ask("tools/list", connection="stdio", id=9), "the exchange is closed"
 
 
-def test_a_lenient_parser_cannot_make_the_engine_recurse() -> None:
-    deep: list[Any] = []
+@pytest.mark.parametrize("name", [None, "x"], ids=["arrays", "objects"])
+def test_a_lenient_parser_cannot_make_the_engine_recurse(name: str | None) -> None:
+    deep: Any = []
     for _ in range(5_000):
-        deep = [deep]
+        deep = [deep] if name is None else {name: deep}
     host = make_host()
     refusal = host.ask("tools/call", {"name": "optional", "arguments": {"x": deep}})
     assert error(refusal)["code"] == ErrorCode.INVALID_REQUEST

@@ -178,6 +178,20 @@ def test_what_was_given_before_the_call_became_a_task_is_given_again() -> None:
     assert (resumed.answers, resumed.state) == ({"size": ACCEPTED}, {"step": 1})
 
 
+@pytest.mark.parametrize(
+    ("answers", "state"), [({"size": ACCEPTED}, None), ({}, 7)], ids=["answers", "state"]
+)
+def test_ttl2_either_of_what_was_given_before_counts(answers: dict[str, Any], state: Any) -> None:
+    home, _ = nodes("away")
+    params: dict[str, Any] = {"name": "lasting", "arguments": {}}
+    first = home.send(request("tools/call", params, capabilities=FORMS))
+    home.give(CallAskedInput(first, {"size": form()}, state))
+    params |= {"requestState": result(home.reply_to(first))["requestState"], "inputResponses": answers}
+    second = home.send(request("tools/call", params, capabilities=FORMS))
+    home.give(CallBecameTask(exchange=second, task_id=TASK))
+    assert record(home).payload_bytes == json_size({}) + json_size([answers, state])
+
+
 def test_can6_a_task_that_is_to_be_cancelled_is_not_resumed() -> None:
     home, away = nodes("away")
     begin(home)
@@ -241,6 +255,19 @@ def test_lim3_what_is_being_taken_over_takes_a_place() -> None:
     away.answer_next()
     exchange = away.send(request("tools/call", {"name": "lasting"}))
     away.give(CallBecameTask(exchange=exchange, task_id=TASK))
+    assert error(away.reply_to(exchange))["data"] == {"reason": "workers"}
+
+
+def test_lim3_all_that_is_being_taken_over_takes_places() -> None:
+    home, away = nodes("away", limits=Limits(workers=2))
+    for task_id in (TASK, OTHER):
+        begin(home, task_id=task_id)
+    away.held = True
+    for task_id in (TASK, OTHER):
+        away.give(WorkLost(task_id, "home"))
+        away.give(away.store.answer(away.asked.pop()))
+    exchange = away.send(request("tools/call", {"name": "lasting"}))
+    away.give(CallBecameTask(exchange=exchange, task_id="task-more-0123456789abcdef"))
     assert error(away.reply_to(exchange))["data"] == {"reason": "workers"}
 
 
@@ -338,6 +365,16 @@ def test_a_node_that_was_taken_for_gone_changes_nothing(report: str) -> None:
     assert home.give(RecordChanged(before)) == []
 
 
+def test_a_result_over_the_limit_is_taken_of_whoever_runs_the_work() -> None:
+    home, away = nodes("away", limits=Limits(result_bytes=900))
+    begin(home)
+    away.give(LOST)
+    report = REPORTS["too much"]
+    assert isinstance(report, WorkCompleted)
+    assert away.give(evolve(report, resumption=1)) == [AcceptReport("r")]
+    assert view(away)["error"]["data"] == {"reason": "result_bytes"}
+
+
 def test_it_is_told_to_stop_as_soon_as_it_hears() -> None:
     home, away = nodes("away")
     begin(home, "confirm")
@@ -414,7 +451,9 @@ def test_a_creation_that_is_known_too_late_starts_no_earlier_run() -> None:
     saved = late_answer(home, CallBecameTask(exchange=exchange, task_id=TASK))
     away.give(LOST)
     home.give(WorkLost(TASK, "away"))
-    assert [type(effect) for effect in home.give(saved)] == [Reply, StopCall]
+    replied, stopped = home.give(saved)
+    assert isinstance(replied, Reply)
+    assert stopped == StopCall(exchange)
     assert home.reply_to(exchange)["result"]["taskId"] == TASK
     assert home.of(StartWork) == []
     told = home.give(WorkCompleted(task_id=TASK, token="last", result=DONE, resumption=2))
@@ -631,8 +670,7 @@ def test_lim3_a_checkpoint_is_small() -> None:
     (home,) = nodes("away", limits=Limits(checkpoint_bytes=10))[:1]
     begin(home)
     (told,) = home.give(checkpoint("x" * 9))
-    assert isinstance(told, RejectReport)
-    assert "checkpoint_bytes" in told.reason
+    assert told == RejectReport("saved", "the checkpoint is too large (Limits.checkpoint_bytes)")
     assert home.give(checkpoint("x" * 8)) == [AcceptReport("saved")]
 
 

@@ -61,6 +61,7 @@ from tests.unit.world import (
 )
 
 UNAVAILABLE = {"reason": "store_unavailable"}
+DOWN = "Internal error: the task store did not answer"
 
 
 def held(host: ServerHost) -> ServerHost:
@@ -309,6 +310,7 @@ def test_a_peer_learns_that_the_store_cannot_tell(method: str) -> None:
     assert [type(effect) for effect in fail_next(host)] == [Reply]
     refusal = error(host.reply_to(exchange))
     assert (refusal["code"], refusal["data"]) == (ErrorCode.INTERNAL_ERROR, UNAVAILABLE)
+    assert refusal["message"] == DOWN
     assert host.asked == []
 
 
@@ -320,7 +322,8 @@ def test_a_peer_learns_that_nothing_was_written(method: str) -> None:
     exchange = send(host, method, inputResponses={"confirm": ACCEPTED})
     host.answer_next()
     assert [type(effect) for effect in fail_next(host)] == [Reply]
-    assert error(host.reply_to(exchange))["data"] == UNAVAILABLE
+    refusal = error(host.reply_to(exchange))
+    assert (refusal["data"], refusal["message"]) == (UNAVAILABLE, DOWN)
     assert not host.of(DeliverInput)
     assert not host.of(RequestCancel)
     host.held = False
@@ -380,9 +383,8 @@ def test_a_report_is_tried_again_by_deadline_until_it_lands(name: str, at: str) 
         host.now = host.deadline
         host.give(TimePassed())
     answer_all(host)
-    assert pauses[0] < 1_000, "soon at first"
-    assert pauses[:4] == sorted(set(pauses[:4])), "then ever later"
-    assert pauses[-1] == pauses[-2] == max(pauses) <= 60_000, "up to a bound"
+    assert pauses[:8] == [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000], "soon, then ever later"
+    assert set(pauses[7:]) == {30_000}, "up to a bound"
     assert host.of(AcceptReport) == [AcceptReport("r")]
     host.held = False
     assert view(host)["status"] == status
@@ -398,7 +400,7 @@ def test_a_report_is_saved_without_a_look_up() -> None:
         host.give(report)
         (save,) = host.asked
         assert isinstance(save, Save)
-        assert save.expected_version == version
+        assert (save.expected_version, save.quota) == (version, None), "TTL.2: reports have no cap"
         host.answer_next()
     assert host.of(AcceptReport)[1:] == [AcceptReport("r"), AcceptReport("r")]
 

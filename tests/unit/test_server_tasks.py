@@ -17,6 +17,7 @@ from mcp_tasks_proto import (
     DeliverInput,
     ErrorCode,
     ErrorObject,
+    FindExpired,
     Limits,
     LocalProtocolError,
     Reply,
@@ -33,7 +34,7 @@ from mcp_tasks_proto import (
     WorkWithdrewInput,
 )
 from mcp_tasks_proto.errors import limit_reached
-from mcp_tasks_proto.testing import ServerHost
+from mcp_tasks_proto.testing import ServerHost, request
 from mcp_tasks_proto.wire.jsonrpc import json_size
 from tests.unit.world import (
     ACCEPTED,
@@ -49,6 +50,8 @@ from tests.unit.world import (
     cancel,
     error,
     form,
+    listen,
+    make_engine,
     make_host,
     parked,
     refused,
@@ -122,20 +125,26 @@ def test_life5_a_huge_lifetime_is_only_a_number(ttl_ms: int) -> None:
     assert result(host.create_task("optional", task_id=TASK, ttl_ms=ttl_ms))["ttlMs"] == ttl_ms
 
 
+def test_arguments_that_were_left_out_are_none_at_all() -> None:
+    host = make_host()
+    exchange = host.send(request("tools/call", {"name": "optional"}))
+    host.give(CallBecameTask(exchange=exchange, task_id=TASK))
+    assert host.store.records[TASK].arguments == {}
+
+
 @pytest.mark.parametrize("value", [0, -1, 1.5, "60", True])
 def test_life5_a_lifetime_is_a_positive_integer(value: Any) -> None:
     """TRAP 30: what is not in whole milliseconds never reaches a peer."""
     host = make_host()
     exchange = call(host)
-    assert "milliseconds" in refused(host, CallBecameTask(exchange=exchange, task_id=TASK, ttl_ms=value))
-    assert "milliseconds" in refused(
-        host, CallBecameTask(exchange=exchange, task_id=TASK, poll_interval_ms=value)
-    )
+    odd: list[dict[str, Any]] = [{"ttl_ms": value}, {"poll_interval_ms": value}]
+    rules = [f"{name} is a positive integer, in milliseconds, or None" for one in odd for name in one]
+    offers = [CallBecameTask(exchange=exchange, task_id=TASK, **changed) for changed in odd]
+    assert [refused(host, offer) for offer in offers] == rules
     host.give(CallBecameTask(exchange=exchange, task_id=TASK))
-    for name in ("ttl_ms", "poll_interval_ms"):
-        changed: dict[str, Any] = {name: value}
-        assert "milliseconds" in refused(host, WorkProgressed(task_id=TASK, token=1, **changed))
-    assert "milliseconds" in refused(host, TtlChanged(task_id=TASK, ttl_ms=value, token=1))
+    reports = [WorkProgressed(task_id=TASK, token=1, **changed) for changed in odd]
+    assert [refused(host, report) for report in reports] == rules
+    assert refused(host, TtlChanged(task_id=TASK, ttl_ms=value, token=1)) == rules[0]
 
 
 @pytest.mark.parametrize(
@@ -314,7 +323,8 @@ def test_life7_a_result_that_says_what_it_is_says_it_once() -> None:
 def test_life7_a_task_does_not_end_with_another_task_or_question(given: dict[str, Any]) -> None:
     host = make_host()
     working(host)
-    refused(host, WorkCompleted(task_id=TASK, token="end", result=given))
+    complaint = refused(host, WorkCompleted(task_id=TASK, token="end", result=given))
+    assert complaint.startswith("WorkCompleted: a")
     assert view(host)["status"] == "working"
     completed(host)
     assert view(host)["status"] == "completed"
@@ -328,6 +338,16 @@ def test_life2_a_protocol_error_fails_a_task_with_exactly_that_error() -> None:
     assert shown["status"] == "failed"
     assert shown["error"] == {"code": -31_999, "message": "Out of paint", "data": {"left": [0]}, "x": None}
     assert shown["statusMessage"] == "Out of paint"
+    assert host.store.records[TASK].payload_bytes == json_size(shown["error"])
+
+
+def test_an_error_does_not_change_with_the_object_it_came_in() -> None:
+    host = make_host()
+    working(host)
+    data = {"left": [0]}
+    failed(host, ErrorObject(-31_999, "Out of paint", data))
+    data["left"].append(1)
+    assert view(host)["error"]["data"] == {"left": [0]}
 
 
 def test_life2_a_failure_may_say_more() -> None:
@@ -449,6 +469,13 @@ def test_a_result_over_the_limit_fails_the_task(over: int) -> None:
     assert host.of(AcceptReport) == [AcceptReport("end")]
 
 
+def test_lim3_a_result_over_the_limit_says_which_limit() -> None:
+    host = make_host(Limits(result_bytes=500))
+    working(host)
+    host.give(WorkCompleted(task_id=TASK, token="end", result={"content": [], "x": "y" * 500}))
+    assert view(host)["error"] == limit_reached("result_bytes").to_wire()
+
+
 @pytest.mark.parametrize("over", [0, 1])
 def test_an_error_over_the_limit_is_replaced(over: int) -> None:
     error = ErrorObject(7, "odd", "y" * (200 + over))
@@ -527,6 +554,7 @@ def test_get2_an_id_that_no_task_can_have_is_not_looked_up() -> None:
     for task_id in ("x", "nul\x00-0123456789abcdef0123", "\ud800" * 30, "x" * 10_000):
         for method in ("tasks/get", "tasks/update", "tasks/cancel"):
             assert "error" in host.ask(method, {"taskId": task_id, "inputResponses": {}})
+        listen(host, task_id)
     assert host.asked == []
 
 
@@ -693,6 +721,12 @@ def test_upd3_an_empty_update_runs_nothing_again() -> None:
 
 
 # -- the clock -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("now", [0, 253_402_300_799_999])
+def test_time_may_be_any_that_can_be_written(now: int) -> None:
+    (effect,) = make_engine().handle(TimePassed(), now=now).effects
+    assert isinstance(effect, FindExpired)
 
 
 @pytest.mark.parametrize("now", [-1, 253_402_300_800_000])

@@ -20,6 +20,8 @@ from mcp_tasks_proto import (
     RequestCancel,
     SaveConflict,
     SaveFailed,
+    StartWork,
+    StopCall,
     TimePassed,
     ToolsChanged,
     TtlChanged,
@@ -344,6 +346,16 @@ def test_ttl2_found_is_said_of_what_was_looked_for() -> None:
     assert "outstanding" in refused(host, ExpiredFound("?", [], None))
 
 
+@pytest.mark.parametrize("next_expiry_ms", [0, START, START + 1])
+def test_ttl2_what_should_have_been_found_is_looked_for_a_moment_later(next_expiry_ms: int) -> None:
+    """A store that says so again and again is not asked all the time."""
+    host = ServerHost(engine=make_engine(), held=True, now=START)
+    host.give(TimePassed())
+    (look,) = host.asked
+    host.give(ExpiredFound(look.token, [], next_expiry_ms))
+    assert host.deadline == START + 1
+
+
 def test_a_new_task_may_take_the_id_of_an_expired_one() -> None:
     """It cannot happen with random ids; if it does, the old record goes and the new one is offered again."""
     store = DictStore()
@@ -352,6 +364,16 @@ def test_a_new_task_may_take_the_id_of_an_expired_one() -> None:
     host.now += 1_000
     assert working(host)["status"] == "working"
     assert store.records[TASK].created_at_ms == START + 1_000
+
+
+def test_a_new_task_may_take_the_id_of_one_that_was_removed_elsewhere() -> None:
+    """Nobody has told of the removal: the work of the old one is taken for gone."""
+    host = make_host()
+    working(host, ttl_ms=1_000)
+    del host.store.records[TASK]
+    assert working(host)["status"] == "working"
+    assert [started.task_id for started in host.of(StartWork)] == [TASK, TASK]
+    assert host.of(StopCall) == []
 
 
 # -- other lifetimes (TTL.3) -----------------------------------------------------------------------

@@ -151,8 +151,11 @@ def test_sub1_it_waits_for_every_look_up() -> None:
 )
 def test_a_filter_has_its_types(wanted: Any) -> None:
     host = make_host()
-    assert error(host.ask("subscriptions/listen", {"notifications": wanted}))["code"] == -32602
-    assert error(host.ask("subscriptions/listen"))["code"] == -32602
+    refused = error(host.ask("subscriptions/listen", {"notifications": wanted}))
+    assert refused["code"] == -32602
+    assert "notifications" in refused["message"]
+    refused = error(host.ask("subscriptions/listen"))
+    assert (refused["code"], refused["message"]) == (-32602, "Invalid params: notifications is missing")
 
 
 def test_a_listener_takes_a_stream() -> None:
@@ -160,6 +163,7 @@ def test_a_listener_takes_a_stream() -> None:
     message = request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     exchange = host.send(message, http=HttpHead(headers=head(message).headers, accepts_stream=False))
     assert error(host.reply_to(exchange))["code"] == -32600
+    assert host.reply_to(exchange)["id"] == message["id"]
     assert host.of(Reply)[-1].http_status == 406
     assert host.sent_on(host.send(message, http=head(message)))
 
@@ -484,7 +488,7 @@ def test_sub4_on_a_shared_channel_the_result_comes_first_and_then_a_cancellation
     assert sent.message["result"]["resultType"] == "complete"
     assert sent.message["result"]["_meta"][SUBSCRIPTION_ID] == 5
     assert isinstance(replied, Reply)
-    assert replied.exchange == stream
+    assert (replied.exchange, replied.http_status) == (stream, 200)
     assert replied.message == {
         "jsonrpc": "2.0",
         "method": "notifications/cancelled",

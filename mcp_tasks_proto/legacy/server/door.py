@@ -236,7 +236,7 @@ class LegacyDoor(ABC, Generic[_Step]):
         if key is None or SESSION_HEADER in http.repeated:
             return _Refusal(NO_SESSION, 400)
         session = self._registry.find(key, principal)
-        if session is None:
+        if session is None or session.log is None:  # one of stdio is of no use here, whatever its key is
             return _Refusal(UNKNOWN_SESSION, 404)
         if http.headers.get(PROTOCOL_VERSION_HEADER, LEGACY_VERSION) != LEGACY_VERSION:
             return _Refusal(self._other_version(), 400)
@@ -256,7 +256,7 @@ class LegacyDoor(ABC, Generic[_Step]):
             error = invalid_params("initialize needs protocolVersion, a string, and capabilities, an object")
             self._out.append(Reply(exchange, error_message(request.id, error), 400))
             return
-        session = None if received.connection is None else self._registry.find(key, received.principal)
+        session = self._registry.find(key, received.principal)  # over HTTP there is none yet
         if self._in_flight(received.connection, session, request):
             self._out.append(Reply(exchange, error_message(request.id, IN_FLIGHT), 200))
             return

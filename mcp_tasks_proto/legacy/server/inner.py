@@ -230,9 +230,9 @@ class Inner:
                     self.out.append(StopCall(exchange))  # the host keeps an offer that will not be taken
                 conversation.replied(answer, status)
             case Send(exchange=InnerExchange() as exchange, message=message):
-                self._open.get(exchange, _CLOSED).sent(message)
+                self._open[exchange].sent(message)
             case StartTool(exchange=InnerExchange() as exchange):
-                owed = self._open.get(exchange, _CLOSED).owed is not None
+                owed = self._open[exchange].owed is not None
                 self.out.append(evolve(effect, must_create_task=owed))
             case AcceptReport(token=InnerToken() as token):
                 self._reports.pop(token)(None)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from mcp_tasks_proto.effects import Effect, Reply, Send
 from mcp_tasks_proto.errors import ErrorObject
@@ -52,10 +52,10 @@ class Outlet:
         self.out.append(Send(self.exchange, message, name))
         return True
 
-    def end(self, message: dict[str, Any] | None, http_status: int = 200) -> None:
+    def end(self, message: dict[str, Any], http_status: int) -> None:
         """Send the last message."""
         name = None
-        if self.streaming and message is not None:
+        if self.streaming:
             name = self._logged(message, last=True)
         if self.exchange is not None:
             self.out.append(Reply(self.exchange, message, http_status, event_id=name))
@@ -69,14 +69,11 @@ class Outlet:
         return event_id(place)
 
 
-@define(eq=False, kw_only=True)
+@frozen(eq=False)
 class Question:
     """A request of this server's that the client has not answered."""
 
     number: int
-    outlet: Outlet
-    request: Mapping[str, Any]
-    """As a modern client sees it: ``{"method": …, "params": …}``."""
     answered: Callable[[Response], None]
 
 
@@ -146,7 +143,7 @@ class ClientRequest:
             params.setdefault("elicitationId", f"elicitation-{number}")
         if task_id is not None:
             params = with_related_task(params, task_id)
-        question = Question(number=number, outlet=self.outlet, request=request, answered=answered)
+        question = Question(number, answered)
         self.asks[name] = question
         self.session.questions[number] = question
         self.outlet.send(request_message(number, request["method"], params))
@@ -201,7 +198,8 @@ class Session:
     requests: dict[str | int, ClientRequest] = field(init=False, factory=dict)
     lost: dict[ClientRequest, None] = field(init=False, factory=dict)
     """Those that go on although their connection was lost, in the order of their loss."""
-    questions: dict[int, Question] = field(init=False, factory=dict)
+    questions: dict[str | int | None, Question] = field(init=False, factory=dict)
+    """Those that are not answered, by their ids; an answer may name whatever it likes."""
     own: OwnStream | None = field(init=False, default=None)
     _left: Callable[[ClientRequest], None]
     _questions_to_come: Iterator[int]
@@ -234,6 +232,6 @@ class Session:
 
     def take_answer(self, response: Response) -> None:
         """Give an answer of the client's to whoever asked; one to nothing is ignored."""
-        question = self.questions.pop(response.id, None) if type(response.id) is int else None
+        question = self.questions.pop(response.id, None)
         if question is not None:
             question.answered(response)

@@ -26,7 +26,7 @@ from mcp_tasks_proto.wire.jsonrpc import Response, notification_message
 __all__ = ["Waiter", "Waiting", "answer_of"]
 
 RETRY_MS: Final = 1000
-"""After a store that did not say whether a task has expired, or a task that should have and goes on."""
+"""Until it is asked again whether a task has expired: the store did not say, or an upstream has it still."""
 
 ENDED: Final = frozenset(status.value for status in TERMINAL)
 
@@ -39,7 +39,11 @@ def answer_of(request: Mapping[str, Any], response: Response) -> Mapping[str, An
     """
     if response.error is None:
         return without_related_task(response.result or {})
-    return {"action": "cancel"} if request["method"] == "elicitation/create" else response.error
+    return _meaning_of(response.error, request)
+
+
+def _meaning_of(error: ErrorObject, request: Mapping[str, Any]) -> Mapping[str, Any] | ErrorObject:
+    return {"action": "cancel"} if request["method"] == "elicitation/create" else error
 
 
 @define(eq=False)
@@ -129,12 +133,11 @@ class Waiting:
                 return
             self.inner.ready(waiter.listen)
             return
-        view = {name: value for name, value in params.items() if name != "_meta"}
-        if view["status"] in ENDED:
+        if params["status"] in ENDED:
             self._ask_no_more(waiter.task_id)
-            self._settle(waiter.request, view)
+            self._settle(waiter.request, params)
         else:
-            waiter.view = view
+            waiter.view = params
             self._show(waiter)
 
     def _settle(self, request: ClientRequest, view: Mapping[str, Any]) -> None:
@@ -164,19 +167,18 @@ class Waiting:
             self._ask(waiter, key)
 
     def _looked(self, waiter: Waiter, message: Mapping[str, Any], http_status: int) -> None:
-        request = waiter.request
+        request, later = waiter.request, self.inner.now + RETRY_MS
         if request.over:
             return
         if "result" in message:
-            expiry, now = expiry_ms(message["result"]), self.inner.now
+            expiry = expiry_ms(message["result"])
             if expiry is not None:
-                # A task may be there for longer than was promised.
-                self.timers.set(waiter, expiry if expiry > now else now + RETRY_MS)
+                self.timers.set(waiter, expiry if expiry > self.inner.now else later)
         elif message["error"]["code"] == ErrorCode.INVALID_PARAMS:
             self._ask_no_more(waiter.task_id)
             request.answer(message, http_status)
         else:
-            self.timers.set(waiter, self.inner.now + RETRY_MS)
+            self.timers.set(waiter, later)
 
     # -- questions -------------------------------------------------------------------------------------
 
@@ -199,7 +201,7 @@ class Waiting:
         if not isinstance(answer, ErrorObject) and (problem := check_response(asked, answer)):
             # There is nobody to tell but the task: the client has said what it has to say.
             error = invalid_params(f"the client's answer to {asked['method']} does not fit it: {problem}")
-            answer = answer_of(asked, Response(id=response.id, error=error))
+            answer = _meaning_of(error, asked)
         if isinstance(answer, ErrorObject):
             release = partial(self._release, waiter.task_id, key, again=False)
             self.inner.fail_task(waiter.task_id, waiter.request.caller, answer, release)

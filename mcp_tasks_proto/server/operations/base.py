@@ -25,7 +25,7 @@ class Decision:
 
     after: TaskRecord | None = None
     result: dict[str, Any] | None = None
-    """For a peer: what to reply."""
+    """For a peer: what to reply; ``None``: that it is done."""
     error: ErrorObject | None = None
     """For a peer: what to reply instead."""
     rejection: str | None = None

@@ -84,7 +84,7 @@ class AnswerTask(PeerOperation):
             inputs=inputs,
             payload_bytes=record.payload_bytes + sum(json_size(self.responses[key]) for key in answered),
         )
-        return Decision(after=after, result={})
+        return Decision(after=after)
 
 
 @define(kw_only=True, eq=False)
@@ -94,9 +94,9 @@ class CancelTask(PeerOperation):
     def decide_for_owner(self, record: TaskRecord, now: int) -> Decision:
         """Note the first request; later ones change nothing."""
         if record.cancel_requested_at_ms is not None:
-            return Decision(result={})
+            return DONE
         after = applied(record, Trigger.CANCEL_REQUESTED, now, cancel_requested_at_ms=now)
-        return Decision(after=after, result={})
+        return Decision(after=after)
 
 
 @define(kw_only=True, eq=False)

@@ -54,10 +54,9 @@ class Progress(WorkerOperation):
         """Take the changes in, unless they are too late."""
         if record is None:
             return DONE
-        changes = {name: value for name, value in self.changes.items() if value is not KEEP}
-        if all(getattr(record, name) == value for name, value in changes.items()):
+        if all(getattr(record, name) == value for name, value in self.changes.items()):
             return DONE
-        return Decision(after=applied(record, self.trigger, now, **changes))
+        return Decision(after=applied(record, self.trigger, now, **self.changes))
 
 
 @define(kw_only=True, eq=False)
