@@ -648,6 +648,18 @@ def test_lim3_however_many_tasks_come_at_once_each_is_on_one_stream() -> None:
         assert host.notify(stream, TASKS, task("completed", at=1, result=DONE, task_id="t0")) == []
 
 
+def test_lim3_however_many_tasks_change_streams_at_once_each_is_polled_at_its_hint() -> None:
+    host, calls = one_task_each(4, 3)
+    for number, stream in enumerate(host.waiting(LISTEN)):
+        host.notify(stream, ACKNOWLEDGED, {"notifications": {"taskIds": [f"t{number}"]}})
+        host.notify(stream, TASKS, task(at=1, task_id=f"t{number}"))
+    assert [host.engine.next_poll(call) for call in calls] == [host.now + 30_000] * 4
+    for number in range(4, 14):
+        working(host, task_id=f"t{number}")
+    host.advance(20)
+    assert [host.engine.next_poll(call) for call in calls] == [host.now + HINT] * 4
+
+
 def test_req2_a_stream_saves_nearly_all_polls() -> None:
     """The same task of 20 polls, with and without."""
     sent = {}
