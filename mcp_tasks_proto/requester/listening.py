@@ -51,7 +51,8 @@ class Listener:
         """Open streams for all that wait, as far as there may be; return the tasks that change theirs.
 
         One more than there may be takes the place of the two that have the fewest tasks: tasks that come one
-        by one change streams a few times only. Where all are full, tasks wait, and are polled meanwhile.
+        by one change streams a few times only. Where these two would fill one, tasks wait, and are polled
+        meanwhile.
         """
         limits, moved = self.requests.settings.limits, list[Watch]()
         while self._waiting:
@@ -59,9 +60,9 @@ class Listener:
                 smallest = sorted(self._open, key=lambda stream: len(stream.watches))[:2]
                 if sum(len(stream.watches) for stream in smallest) >= limits.stream_tasks:
                     break
-                for stream in smallest:
-                    moved += self._close(stream)
-                self._waiting = {watch.task_id: watch for watch in moved} | self._waiting
+                closed = [watch for stream in smallest for watch in self._close(stream)]
+                self._waiting = {watch.task_id: watch for watch in closed} | self._waiting
+                moved += closed
             self._listen(dict(islice(self._waiting.items(), limits.stream_tasks)))
         return moved
 

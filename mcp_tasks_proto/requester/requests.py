@@ -24,8 +24,9 @@ def backoff(settings: RequesterSettings, failures: int) -> int:
     """Return how long to wait after this many failures in a row, in milliseconds; nothing after none."""
     if failures == 0:
         return 0
-    limits = settings.limits
-    return min(limits.first_backoff_ms << min(failures - 1, 16), limits.last_backoff_ms)
+    first_ms, last_ms = settings.limits.first_backoff_ms, settings.limits.last_backoff_ms
+    # More doublings than the longest pause has bits make no difference, but for the size of the number.
+    return min(first_ms << min(failures - 1, last_ms.bit_length()), last_ms)
 
 
 @define(eq=False, kw_only=True)

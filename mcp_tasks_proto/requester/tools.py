@@ -78,7 +78,7 @@ def _read_page(result: Mapping[str, Any]) -> list[_ListedTool]:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
             continue
         try:
-            read.append(_ListedTool(entry, header_parameters(entry.get("inputSchema", {}))))
+            read.append(_ListedTool(entry, header_parameters(entry.get("inputSchema"))))
         except ValueError as error:
             read.append(_ListedTool(entry, fault=str(error)))
     return read

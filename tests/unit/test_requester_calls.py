@@ -30,6 +30,7 @@ from tests.unit.requester_world import (
     DONE,
     FORMS,
     HINT,
+    START,
     TASK,
     at_rest,
     completed,
@@ -98,6 +99,12 @@ def test_neg1_a_caller_cannot_change_what_the_protocol_says_in_meta() -> None:
     carried = host.params_of("tools/call")["_meta"]
     assert carried["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
     assert carried["progressToken"] == "p"
+
+
+def test_neg1_a_request_carries_what_its_caller_puts_into_meta() -> None:
+    host = make_host()
+    host.give(RequestWanted(call=1, method="resources/read", meta={"traceparent": "00-ab"}))
+    assert host.params_of("resources/read")["_meta"]["traceparent"] == "00-ab"
 
 
 def test_wire3_ids_differ() -> None:
@@ -291,6 +298,7 @@ def test_wire1_an_error_without_an_id_answers_the_request_it_came_for() -> None:
 @pytest.mark.parametrize(
     ("status", "fault"),
     [
+        (300, Fault.CALLER),
         (301, Fault.CALLER),
         (302, Fault.CALLER),
         (307, Fault.CALLER),
@@ -330,6 +338,15 @@ def test_req6_an_error_for_no_request_of_ours_tells_why_all_the_same() -> None:
     host.answer_http("tools/call", 400, body={"jsonrpc": "2.0", "id": "server-error", "error": error})
     found = failed(outcome(host, call))
     assert (found.code, found.message) == (None, "the server answered HTTP 400: Missing session ID")
+
+
+@pytest.mark.parametrize("body", [{"method": "ping", "id": 1}, {"method": "notifications/message"}], ids=repr)
+def test_req6_a_status_with_a_message_that_is_no_response_counts_alone(body: dict[str, Any]) -> None:
+    host = make_host()
+    call = host.call()
+    host.answer_http("tools/call", 400, body={"jsonrpc": "2.0", **body})
+    found = failed(outcome(host, call))
+    assert (found.code, found.message) == (None, "the server answered HTTP 400 without a message")
 
 
 def test_req6_an_error_keeps_the_status_it_came_with() -> None:
@@ -392,11 +409,37 @@ def test_req3_signs_of_life_keep_a_call_waiting_up_to_a_day() -> None:
     assert isinstance(outcome(host, call), ObservationLost)
 
 
-def test_req3_other_requests_have_less_time() -> None:
+@pytest.mark.parametrize("method", ["server/discover", "prompts/get"])
+def test_req3_other_requests_have_less_time(method: str) -> None:
+    """Be it that they have a name, as the call of a tool has."""
     host = make_host(RequesterLimits(request_timeout_ms=7_000))
-    call = host.ask("server/discover")
+    call = host.ask(method, {"name": "render"})
     host.advance(7_000)
     assert isinstance(outcome(host, call), ObservationLost)
+
+
+def test_req3_the_deadline_ends_the_wait_for_other_requests_too() -> None:
+    host = make_host()
+    call = host.ask("server/discover", deadline_ms=START + 1_000)
+    assert not host.advance(999)
+    host.advance(1)
+    assert outcome(host, call) == ObservationLost("the deadline has passed")
+    at_rest(host)
+
+
+def test_the_call_that_a_request_carries_can_be_told() -> None:
+    host = make_host()
+    call = working(host)
+    host.advance(HINT)
+    other = host.call()
+    carried = {number: host.engine.call_of(number) for number in (*host.in_flight, 1, 99)}
+    assert carried == {
+        host.number_of("tasks/get"): None,
+        host.number_of("tools/call"): other,
+        1: None,
+        99: None,
+    }
+    assert call != other
 
 
 def test_http4_what_is_said_on_the_way_is_passed_on() -> None:
@@ -592,8 +635,9 @@ def test_time_is_unix_milliseconds(now: int) -> None:
         make_engine().handle(CallWanted(call=1, tool="render"), now=now)
 
 
-def test_time_may_begin_with_its_first_moment() -> None:
-    assert make_engine().handle(CallWanted(call=1, tool="render"), now=0).effects
+@pytest.mark.parametrize("now", [0, 253_402_300_799_999])
+def test_time_has_its_first_and_its_last_moment(now: int) -> None:
+    assert make_engine().handle(CallWanted(call=1, tool="render"), now=now).effects
 
 
 def test_time_does_not_go_back_and_a_refused_input_does_not_move_it() -> None:
@@ -641,6 +685,17 @@ def test_lim3_cancellations_that_a_server_has_yet_to_hear_of_take_a_place() -> N
 
 
 # -- a task handle (REQ.1, LIFE.3) -------------------------------------------------------------------
+
+
+def test_trap15_a_handle_without_a_time_to_live_is_of_a_task_that_does_not_expire() -> None:
+    bare = handle()
+    del bare["ttlMs"]
+    host = make_host()
+    call = host.call()
+    host.reply("tools/call", bare)
+    assert host.references[call]["ttlMs"] is None
+    polled(host, completed(at=1))
+    assert isinstance(outcome(host, call), Completed)
 
 
 def test_life3_a_handle_may_be_of_a_task_that_has_ended_and_its_result_is_fetched() -> None:

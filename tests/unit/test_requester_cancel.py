@@ -375,6 +375,14 @@ def test_lim3_a_cancellation_that_the_server_knows_of_takes_no_place(know: bool,
     assert host.waiting("tools/call")
 
 
+def test_lim3_a_cancellation_that_is_given_up_takes_no_place() -> None:
+    host = make_host(RequesterLimits(calls=1, cancel_attempts=1))
+    host.cancel(working(host))
+    host.fail("tasks/cancel")
+    host.call()
+    assert host.waiting("tools/call")
+
+
 def test_req2_a_cancellation_honours_retry_after() -> None:
     host = make_host()
     host.cancel(working(host))

@@ -102,6 +102,15 @@ def test_sub1_a_task_that_no_longer_waits_for_a_stream_leaves_the_others_theirs(
     at_rest(host)
 
 
+def test_sub1_a_task_that_comes_later_puts_off_no_stream() -> None:
+    host = make_host(listen=True)
+    working(host)
+    host.advance(15)
+    working(host, task_id=OTHER)
+    host.advance(5)
+    assert host.params_of(LISTEN)["notifications"] == {"taskIds": [TASK, OTHER]}
+
+
 def test_req2_a_requester_may_do_without() -> None:
     host = make_host(listen=False)
     working(host)
@@ -361,6 +370,18 @@ def test_sub4_when_a_stream_ends_polls_take_over_and_another_is_opened(end: Any)
     at_rest(host)
 
 
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_sub4_the_end_of_a_stream_puts_off_no_other_that_is_due(end: Any) -> None:
+    host = make_host(listen=True)
+    listening(host)
+    working(host, task_id=OTHER)
+    host.now += 20
+    end(host)
+    assert host.deadline == host.now
+    host.advance(0)
+    assert listened(host) == [[OTHER, TASK]]
+
+
 def test_sub4_a_result_after_the_notice_is_ignored() -> None:
     """On stdio a server sends both (Cancellation, "Subscriptions")."""
     host = make_host(listen=True)
@@ -583,6 +604,60 @@ def test_lim3_tasks_beyond_all_streams_are_polled_until_there_is_room() -> None:
     host.abandon(first)
     host.advance(20)
     assert listened(host) == [[OTHER], ["task-three"]]
+
+
+def one_task_each(streams: int, tasks: int) -> tuple[RequesterHost, list[int]]:
+    """Return a host that may have this many streams of this many tasks, and the call that each has."""
+    host = make_host(RequesterLimits(listen_streams=streams, stream_tasks=tasks), listen=True)
+    calls = []
+    for number in range(streams):
+        calls.append(working(host, task_id=f"t{number}"))
+        host.advance(20)
+    return host, calls
+
+
+def test_lim3_two_streams_make_room_for_one_more() -> None:
+    host, _ = one_task_each(3, 128)
+    working(host, task_id="new")
+    host.advance(20)
+    assert listened(host) == [["t2"], ["t0", "t1", "new"]]
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_lim3_two_streams_that_would_fill_one_make_no_room(streams: int) -> None:
+    host, _ = one_task_each(streams, streams)
+    working(host, task_id="new")
+    host.advance(20)
+    assert listened(host) == [[f"t{number}"] for number in range(streams)]
+
+
+def test_lim3_however_many_tasks_come_at_once_each_is_on_one_stream() -> None:
+    """On two, it would stay on one of them beyond its end, and what that one brings would end it again."""
+    host, calls = one_task_each(4, 3)
+    for number in range(4, 14):
+        working(host, task_id=f"t{number}")
+    host.advance(20)
+    tasks = [task_id for stream in listened(host) for task_id in stream]
+    assert sorted(tasks) == sorted(set(tasks))
+    assert len(tasks) == 12
+    streams = host.waiting(LISTEN)
+    for stream in streams:
+        host.notify(stream, ACKNOWLEDGED, {"notifications": host.params_of(stream)["notifications"]})
+    host.abandon(calls[0])
+    for stream in streams:
+        assert host.notify(stream, TASKS, task("completed", at=1, result=DONE, task_id="t0")) == []
+
+
+def test_lim3_however_many_tasks_change_streams_at_once_each_is_polled_at_its_hint() -> None:
+    host, calls = one_task_each(4, 3)
+    for number, stream in enumerate(host.waiting(LISTEN)):
+        host.notify(stream, ACKNOWLEDGED, {"notifications": {"taskIds": [f"t{number}"]}})
+        host.notify(stream, TASKS, task(at=1, task_id=f"t{number}"))
+    assert [host.engine.next_poll(call) for call in calls] == [host.now + 30_000] * 4
+    for number in range(4, 14):
+        working(host, task_id=f"t{number}")
+    host.advance(20)
+    assert [host.engine.next_poll(call) for call in calls] == [host.now + HINT] * 4
 
 
 def test_req2_a_stream_saves_nearly_all_polls() -> None:

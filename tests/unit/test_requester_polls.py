@@ -247,6 +247,17 @@ def test_req3_failed_polls_back_off_and_recovery_ends_that() -> None:
     assert until_poll(host) == 1_000
 
 
+def test_req3_a_pause_is_doubled_until_it_is_the_longest_however_short_the_first() -> None:
+    host = make_host(RequesterLimits(first_backoff_ms=1, last_backoff_ms=1_000_000, poll_floor_ms=1))
+    working(host, pollIntervalMs=1)
+    waits = []
+    for _ in range(23):
+        host.advance(until_poll(host))
+        fail_by_error(host)
+        waits.append(until_poll(host))
+    assert waits == [*(2**doublings for doublings in range(20)), 1_000_000, 1_000_000, 1_000_000]
+
+
 def test_req3_a_thousand_failures_do_not_overflow() -> None:
     host = make_host(RequesterLimits(last_backoff_ms=1_000, first_backoff_ms=1_000))
     call = working(host, pollIntervalMs=1_000)
@@ -274,6 +285,19 @@ def test_req2_a_retry_after_that_is_over_makes_no_hot_loop(pause: int | None) ->
     host.advance(HINT)
     host.answer_http("tasks/get", 429, retry_after_ms=pause)
     assert until_poll(host) == HINT
+
+
+@pytest.mark.parametrize(
+    "fail", [fail_by_reset, fail_by_status, fail_by_emptiness], ids=lambda it: it.__name__
+)
+def test_trap9_news_that_come_as_a_poll_fails_are_fetched_without_a_pause(fail: Any) -> None:
+    """They say that the task is there, and not how it stands; the hint was waited for before."""
+    host = make_host(listen=True)
+    listening(host)
+    host.advance(2 * HINT)
+    fail(host)
+    news(host, "input_required", at=1)
+    assert until_poll(host) == 0
 
 
 def test_req2_retry_after_comes_with_an_error_as_well() -> None:
@@ -314,6 +338,24 @@ def test_req3_the_deadline_ends_the_wait_with_what_is_known() -> None:
     at_rest(host)
 
 
+TROUBLES: dict[str, tuple[Any, str]] = {
+    "a type that it may not be": (fail_by_question, "the server's answer is of a type that it may not be"),
+    "denied": (lambda host: host.answer_http("tasks/get", 401), "the server denies access (HTTP 401)"),
+    "another task": (fail_by_wrong_task, "the server answered for another task"),
+}
+
+
+@pytest.mark.parametrize(("fail", "told"), TROUBLES.values(), ids=TROUBLES)
+def test_req3_the_end_of_the_wait_says_why_the_last_poll_failed(fail: Any, told: str) -> None:
+    host = make_host()
+    call = working(host)
+    host.advance(HINT)
+    fail(host)
+    host.abandon(call)
+    reason = f"the caller stopped waiting; the last poll failed: {told}"
+    assert outcome(host, call) == ObservationLost(reason, host.of(ShowView)[-1].view)
+
+
 def test_req3_the_deadline_stops_the_poll_in_flight() -> None:
     host = make_host()
     call = host.call(deadline_ms=START + 6_000)
@@ -329,9 +371,8 @@ def test_req3_errors_that_would_come_again_end_the_observation(code: int) -> Non
     call = working(host)
     host.advance(HINT)
     host.refuse("tasks/get", code, "never")
-    found = outcome(host, call)
-    assert isinstance(found, ObservationLost)
-    assert str(code) in found.reason
+    reason = f"the server no longer tells: never ({code})"
+    assert outcome(host, call) == ObservationLost(reason, host.of(ShowView)[-1].view)
     at_rest(host)
 
 
@@ -447,6 +488,7 @@ def test_trap9_a_completed_task_without_a_final_result_is_no_empty_success(resul
     found = outcome(host, call)
     assert isinstance(found, Failed)
     assert (found.code, found.fault) == (None, Fault.SERVER)
+    assert found.message == "the task is said to be completed, without a final result"
     at_rest(host)
 
 
@@ -702,7 +744,7 @@ def test_req5_a_poll_that_is_too_far_away_is_not_waited_for() -> None:
     host.advance(59_999)
     assert call not in host.outcomes
     host.advance(1)
-    assert isinstance(outcome(host, call), Expired)
+    assert outcome(host, call) == Expired(view=host.of(ShowView)[-1].view, unheard=True)
     assert not host.sent("tasks/get")
 
 
@@ -714,6 +756,14 @@ def test_req5_a_poll_within_another_lifetime_is_waited_for() -> None:
     assert call not in host.outcomes, "the time was over at 600 s, the hint allows a poll at 800 s"
     host.advance(1)
     host.reply("tasks/get", completed(at=2))
+    assert isinstance(outcome(host, call), Completed)
+
+
+def test_req5_a_poll_at_the_end_of_another_lifetime_is_waited_for() -> None:
+    host = make_host()
+    call = working(host, ttlMs=60_000, pollIntervalMs=120_000)
+    host.advance(120_000)
+    host.reply("tasks/get", completed(at=1))
     assert isinstance(outcome(host, call), Completed)
 
 
@@ -770,6 +820,7 @@ def test_req6_a_reference_is_kept_anew_when_its_times_change_and_not_otherwise()
     assert len(host.of(KeepReference)) == 1
     polled(host, got(at=2, ttlMs=9_000_000))
     polled(host, got("input_required", at=3, ttlMs=9_000_000, pollIntervalMs=6_000))
+    polled(host, got("input_required", at=4, ttlMs=9_000_000, pollIntervalMs=6_000))
     assert len(host.of(KeepReference)) == 3
     assert host.references[call]["ttlMs"] == 9_000_000
     assert host.references[call]["pollIntervalMs"] == 6_000

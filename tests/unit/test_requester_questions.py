@@ -207,6 +207,13 @@ def test_req4_prompts_are_withdrawn_at_every_kind_of_end(end: Any) -> None:
     assert not host.on_show
 
 
+def test_req4_each_question_that_the_task_no_longer_asks_is_withdrawn() -> None:
+    host = make_host()
+    call = parked(host, "a", "b", "c", "d")
+    polled(host, asking("a", "c", at=2))
+    assert host.of(WithdrawPrompt) == [WithdrawPrompt(call, "b"), WithdrawPrompt(call, "d")]
+
+
 def test_req4_a_withdrawn_question_that_comes_back_is_not_shown_twice() -> None:
     host = make_host()
     call = parked(host, "k")
@@ -481,6 +488,17 @@ def test_upd4_of_several_that_are_refused_together_the_right_ones_arrive() -> No
     assert kept(host, call) == {key: {"state": "sent"} for key in ("first", "bad", "good")}
     polled(host, asking("bad", at=2))
     assert outcome(host, call) == Failed(code=-32602, message="bad", fault=Fault.CALLER)
+
+
+@pytest.mark.parametrize("key", ["a", "b"])
+def test_upd4_each_refused_answer_is_remembered(key: str) -> None:
+    host = make_host()
+    call = parked(host, "a", "b")
+    for one in ("a", "b"):
+        host.answer(call, one, ACCEPTED)
+        host.refuse("tasks/update", -32602, f"not {one}")
+    polled(host, asking(key, at=2))
+    assert outcome(host, call) == Failed(code=-32602, message=f"not {key}", fault=Fault.CALLER)
 
 
 # -- limits (LIM.3) ----------------------------------------------------------------------------------

@@ -221,6 +221,13 @@ def test_req6_a_later_schema_is_named() -> None:
     assert "schema 2" in found.message
 
 
+def test_req6_a_key_that_cannot_be_read_is_named() -> None:
+    host, call = resumed(reference(keys={"good": {"state": "shown"}, "bad": {"state": "forgotten"}}))
+    found = outcome(host, call)
+    assert isinstance(found, Failed)
+    assert "key 'bad'" in found.message
+
+
 def test_req6_members_that_are_absent_or_unknown_do_no_harm() -> None:
     """``ttlMs`` and ``pollIntervalMs`` may be null; that they are not there means the same."""
     host, call = resumed(reference(ttlMs=None, pollIntervalMs=None, colour="red"))

@@ -175,6 +175,25 @@ def test_req1_a_round_that_cannot_be_answered_is_the_servers_fault(result: dict[
     at_rest(host)
 
 
+def test_req1_what_is_wrong_with_a_round_is_said() -> None:
+    host = make_host()
+    call = host.call()
+    host.reply("tools/call", asks(requests={"a": {"method": "tasks/cancel", "params": {}}}))
+    found = outcome(host, call)
+    assert isinstance(found, Failed)
+    assert found.message.startswith("the server's input_required result is wrong: requests['a'].method")
+
+
+def test_req4_a_form_with_more_than_an_author_may_ask_is_shown_all_the_same() -> None:
+    """A required field that is not there: the client cannot mend the form, and the person can decline."""
+    asked = form()
+    asked["params"]["requestedSchema"]["required"] = ["name", "not there"]
+    host = make_host()
+    call = host.call()
+    host.reply("tools/call", asks(requests={"a": asked}))
+    assert host.of(Prompt) == [Prompt(call=call, key="a", request=asked)]
+
+
 def test_lim3_a_round_may_have_as_many_questions_as_the_limit_says() -> None:
     host = make_host(RequesterLimits(ledger_keys=4))
     host.call()

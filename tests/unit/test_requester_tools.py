@@ -212,6 +212,7 @@ def test_http3_an_argument_that_no_header_can_carry_is_the_callers_fault(region:
     found = outcome(host, call)
     assert isinstance(found, Failed)
     assert (found.code, found.fault) == (None, Fault.CALLER)
+    assert found.message == "Mcp-Param-Region: its argument is nothing that a header can carry"
     assert not host.sent(CALL)
     at_rest(host)
 
@@ -251,6 +252,22 @@ def test_http3_after_a_header_mismatch_the_list_is_read_again_and_the_call_sent_
     host.refuse(CALL, -32020)
     host.reply(LIST, {"tools": [REGION]})
     assert headers_of(newest(host))["Mcp-Param-Region"] == "eu"
+    host.reply(CALL, DONE)
+    assert outcome(host, call) == Completed(DONE)
+
+
+def test_http3_the_list_that_is_read_again_replaces_the_one_before() -> None:
+    """A tool that it lacks has no definition any more, and no arguments to mirror; pages count anew."""
+    host = http_host(RequesterLimits(tool_pages=2))
+    call = host.call("query", {"region": "eu"})
+    host.reply(LIST, {"tools": [REGION], "nextCursor": "two"})
+    host.reply(LIST, {"tools": [PLAIN]})
+    host.refuse(CALL, -32020)
+    host.reply(LIST, {"tools": [{**PLAIN, "name": "third"}], "nextCursor": "two"})
+    host.reply(LIST, {"tools": [{**PLAIN, "name": "fourth"}]})
+    assert newest(host).parameters == ()
+    names = ("query", "render", "third", "fourth")
+    assert [name for name in names if host.engine.tool(name)] == ["third", "fourth"]
     host.reply(CALL, DONE)
     assert outcome(host, call) == Completed(DONE)
 
@@ -482,6 +499,13 @@ def test_lim3_kept_results_are_bounded_and_the_oldest_makes_room() -> None:
     cached(host, "resources/read", {"contents": [], "ttlMs": 60_000}, {"uri": "a:1"})
     cached(host, "resources/read", {"contents": [], "ttlMs": 60_000}, {"uri": "a:3"})
     assert known() == [True, False, True]
+
+
+def test_lim3_a_result_that_may_not_be_kept_makes_nobody_make_room() -> None:
+    host = make_host(RequesterLimits(cached_results=1))
+    cached(host, "resources/read", {"contents": [], "ttlMs": 60_000}, {"uri": "a:1"})
+    cached(host, "resources/read", {"contents": [], "ttlMs": 0}, {"uri": "a:2"})
+    assert host.ask("resources/read", {"uri": "a:1"}) in host.outcomes
 
 
 def test_lim3_a_result_that_came_twice_makes_room_for_nobody_else() -> None:
