@@ -24,35 +24,38 @@ __all__ = ["Outbox", "Stream", "Streams"]
 TOOLS_CHANGED = ("tools",)
 """Outbox subject of a tools/list change; tuples cannot collide with task ids."""
 
+Message = Callable[[], dict[str, Any] | None]
+"""Makes a message when it can be sent. ``None``: by now there is nothing to say."""
+
 
 @define(eq=False)
 class Outbox:
     """What waits to be sent on one exchange: the latest of each subject, in order of first arrival."""
 
     exchange: Hashable
-    _waiting: dict[Hashable, Callable[[], dict[str, Any]]] = field(init=False, factory=dict)
+    _waiting: dict[Hashable, Message] = field(init=False, factory=dict)
     _busy: bool = field(init=False, default=False)
 
-    def put(self, subject: Hashable, message: Callable[[], dict[str, Any]]) -> tuple[Send, ...]:
-        """Offer news of ``subject``; return what can be sent at once. ``message`` is called then."""
-        if self._busy:
-            self._waiting[subject] = message
-            return ()
-        self._busy = True
-        return (Send(self.exchange, message()),)
+    def put(self, subject: Hashable, message: Message) -> tuple[Send, ...]:
+        """Offer news of ``subject``; return what can be sent at once."""
+        self._waiting[subject] = message
+        return () if self._busy else self.ready()
 
     def ready(self) -> tuple[Send, ...]:
         """Note that the host has sent what it was given; return what comes next."""
-        self._busy = bool(self._waiting)
-        if not self._waiting:
-            return ()
-        subject = next(iter(self._waiting))
-        return (Send(self.exchange, self._waiting.pop(subject)()),)
+        while self._waiting:
+            message = self._waiting.pop(next(iter(self._waiting)))()
+            if message is not None:
+                self._busy = True
+                return (Send(self.exchange, message),)
+        self._busy = False
+        return ()
 
     def flush(self) -> tuple[Send, ...]:
         """Return everything that waits: the stream is about to end."""
         waiting, self._waiting = self._waiting, {}
-        return tuple(Send(self.exchange, message()) for message in waiting.values())
+        messages = (message() for message in waiting.values())
+        return tuple(Send(self.exchange, message) for message in messages if message is not None)
 
     def drop(self, subject: Hashable) -> None:
         """Take back what waits of ``subject``, if anything does."""

@@ -362,7 +362,7 @@ class Calls:
             declared={},
             created_at=timestamp(shared.now),
             bound_at_ms=shared.now,
-            ttl_ms=shared.limits.keep_ms,
+            ttl_ms=min(shared.limits.keep_ms, shared.settings.retention.payload_ms),
             keep_ms=shared.limits.keep_ms,
             poll_interval_ms=shared.limits.poll_floor_ms,
             node=shared.node,

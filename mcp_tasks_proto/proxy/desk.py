@@ -116,7 +116,9 @@ class Desk:
         shared = self.shared
         kept = loaded.snapshot
         readable = is_readable(kept, shared.settings.retention, shared.now)
-        if not readable and shared.now >= binding.expires_at_ms:
+        # A task of the proxy's own goes with its end, which nobody else has: it does not work again (LIFE.1).
+        over = binding.promoted and (loaded.binding is None or (kept is not None and not readable))
+        if over or (not readable and shared.now >= binding.expires_at_ms):
             return then(None)
         return then(KnownTask(binding, kept if readable else None))
 

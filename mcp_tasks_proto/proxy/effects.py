@@ -134,10 +134,10 @@ class Note:
 
 @frozen(kw_only=True)
 class Purge:
-    """Remove what is past its time: bindings at their ``expires_at_ms`` if no snapshot is kept with them,
-    snapshots stored before ``payloads_before_ms``, entries created before ``metadata_before_ms``; and of
-    ``projects`` all three, whatever their time (HIS.4). A binding knows its project also where its entry is
-    gone. No answer is expected."""
+    """Remove what is past its time: bindings at their ``expires_at_ms`` if no snapshot is kept with them;
+    snapshots stored before ``payloads_before_ms``, and with them the bindings that say ``promoted``; entries
+    created before ``metadata_before_ms``. And of ``projects`` all three, whatever their time (HIS.4): a
+    binding knows its project also where its entry is gone. No answer is expected."""
 
     now_ms: int
     payloads_before_ms: int

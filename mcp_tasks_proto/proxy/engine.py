@@ -52,12 +52,13 @@ from mcp_tasks_proto.proxy.inputs import (
     UpstreamFailed,
     UpstreamNotified,
 )
-from mcp_tasks_proto.proxy.listening import CallerStream, Listened, Listeners
+from mcp_tasks_proto.proxy.listening import Listeners
 from mcp_tasks_proto.proxy.orphans import Orphan, Orphans
 from mcp_tasks_proto.proxy.promoting import Ending, Promotions
 from mcp_tasks_proto.proxy.rounds import Rounds
 from mcp_tasks_proto.proxy.settings import ProxySettings
 from mcp_tasks_proto.proxy.shared import Shared
+from mcp_tasks_proto.proxy.streams import CallerStream, Listened
 from mcp_tasks_proto.proxy.tasks import TaskRequests
 from mcp_tasks_proto.proxy.upstreams import Sent, UpstreamRequests
 from mcp_tasks_proto.timers import LAST_MS
@@ -293,3 +294,4 @@ class ProxyEngine:
             )
         )
         shared.timers.set(PURGE, shared.now + shared.limits.purge_interval_ms)
+        self._listeners.purge()

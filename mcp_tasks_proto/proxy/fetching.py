@@ -145,7 +145,16 @@ class Fetching:
         if not seen.status.terminal:
             self.desk.note(binding, seen.status, polled=polled)
             return then(seen)
-        return self.keep(binding, seen, lambda kept: then(kept or seen), polled=polled)
+
+        def kept(end: Seen | None) -> None:
+            then(end if end is not None and self._readable(end) else seen)
+
+        return self.keep(binding, seen, kept, polled=polled)
+
+    def _readable(self, end: Seen) -> bool:
+        """Whether an end may still be told; one whose time is over may not have been removed yet (HIS.4)."""
+        shared = self.desk.shared
+        return end.kept_at_ms is None or shared.settings.retention.has_payload(end.kept_at_ms, shared.now)
 
     def _read(self, binding: Binding, members: Mapping[str, Any]) -> Seen | Trouble:
         if not is_view(members) or members["taskId"] != binding.upstream_task_id:
@@ -177,4 +186,10 @@ class Fetching:
 def seen_of(snapshot: Snapshot) -> Seen:
     """Return a kept end as it is told."""
     updated = snapshot.view["lastUpdatedAt"]
-    return Seen(status=snapshot.status, view=snapshot.view, requests={}, last_updated_at=updated)
+    return Seen(
+        status=snapshot.status,
+        view=snapshot.view,
+        requests={},
+        last_updated_at=updated,
+        kept_at_ms=snapshot.stored_at_ms,
+    )

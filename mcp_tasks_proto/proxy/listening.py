@@ -3,6 +3,9 @@
 A caller's stream has one upstream stream for each upstream that it needs, and none is shared. What those
 bring only saves polls: every task has a poll in flight or planned, so that a stream that dies takes nothing
 with it.
+
+What waits for a slow reader is looked at again when it can be sent: nothing is told on a stream that
+``tasks/get`` would not tell by then.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from mcp_tasks_proto.proxy.errors import Trouble, trouble
 from mcp_tasks_proto.proxy.fetching import Fetching, seen_of, target_of
 from mcp_tasks_proto.proxy.orphans import TASKS_DECLARED
 from mcp_tasks_proto.proxy.promoting import Promotions
+from mcp_tasks_proto.proxy.streams import CallerStream, Listened, Source
 from mcp_tasks_proto.proxy.upstreams import Answer, Target
 from mcp_tasks_proto.proxy.views import Seen
 from mcp_tasks_proto.subscriptions import Outbox
@@ -36,62 +40,7 @@ from mcp_tasks_proto.wire.jsonrpc import Notification, error_message, notificati
 from mcp_tasks_proto.wire.reading import is_older
 from mcp_tasks_proto.wire.schema import ListenParams, ParamsError, structure
 
-__all__ = ["CallerStream", "Listened", "Listeners"]
-
-
-@define(eq=False, kw_only=True)
-class Listened:
-    """A task on a caller's stream."""
-
-    stream: CallerStream
-    binding: Binding
-    source: _Source | None = None
-    """The upstream stream that brings news of it, once that has agreed to."""
-    polling: bool = False
-    taking: bool = False
-    """Whether a view that was pushed is on its way to the store; others are not taken in meanwhile."""
-    told: Mapping[str, Any] | None = None
-    """The view that was told last."""
-    updated_at: str = ""
-
-
-@define(eq=False, kw_only=True)
-class _Source:
-    """An upstream's stream for one caller's."""
-
-    target: Target
-    tasks: dict[str, Listened]
-    """By the upstream's own ids."""
-    request: int | None = None
-    open: bool = False
-    """Whether the upstream has acknowledged it."""
-
-
-@define(eq=False, kw_only=True)
-class CallerStream:
-    """A caller's stream, from its request to its end."""
-
-    exchange: Exchange
-    outbox: Outbox
-    tools_list_changed: bool
-    asked_for_tasks: bool
-    handles: tuple[str, ...]
-    unanswered: int
-    """Look-ups under way; the acknowledgement waits for them."""
-    found: dict[str, KnownTask] = field(factory=dict)
-    begun: bool = False
-    """Whether the upstreams' streams were asked for, where other tools are to be told of."""
-    acknowledged: bool = False
-    tools_changed: bool = False
-    """Whether there were other tools before it could be told."""
-    tasks: dict[str, Listened] = field(factory=dict)
-    """Those that have not ended, by handle."""
-    sources: list[_Source] = field(factory=list)
-
-    def notification(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a message of this stream: every one names its subscription (SUB.1)."""
-        meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.exchange.request.id}
-        return notification_message(method, {**params, "_meta": meta})
+__all__ = ["Listeners"]
 
 
 @define(eq=False, kw_only=True)
@@ -232,14 +181,14 @@ class Listeners:
         has_source = {source.target for source in stream.sources}
         for target, tasks in by_target.items():
             if target not in has_source and self._pushes(target):
-                self._open_source(stream, _Source(target=target, tasks=tasks))
+                self._open_source(stream, Source(target=target, tasks=tasks))
 
     def _pushes(self, target: Target) -> bool:
         """Whether this server is configured, and is asked to push."""
         known = self.desk.shared.settings.upstream(target.upstream)
         return known is not None and known.identity == target.identity and known.listen
 
-    def _open_source(self, stream: CallerStream, source: _Source) -> None:
+    def _open_source(self, stream: CallerStream, source: Source) -> None:
         wanted: dict[str, Any] = {"taskIds": list(source.tasks)} if source.tasks else {}
         if stream.tools_list_changed:
             wanted["toolsListChanged"] = True
@@ -257,7 +206,7 @@ class Listeners:
 
     # -- news ------------------------------------------------------------------------------------------------
 
-    def _heard(self, stream: CallerStream, source: _Source, notification: Notification) -> None:
+    def _heard(self, stream: CallerStream, source: Source, notification: Notification) -> None:
         """An upstream says something on its stream."""
         params = notification.params
         match notification.method:
@@ -267,14 +216,14 @@ class Listeners:
             case "notifications/tasks" if stream.acknowledged:
                 task_id = params.get("taskId")
                 listened = source.tasks.get(task_id) if isinstance(task_id, str) else None
-                if listened is not None and not listened.taking:
+                if listened is not None and not listened.taking and not self._expired(listened):
                     listened.taking = True
                     self.fetching.take_in(listened.binding, params, partial(self._pushed, listened))
             case "notifications/tools/list_changed":
                 self.desk.discoveries.drop_all(source.target.upstream)
                 self._tools_changed(stream)
 
-    def _source_agreed(self, source: _Source, params: Mapping[str, Any]) -> None:
+    def _source_agreed(self, source: Source, params: Mapping[str, Any]) -> None:
         """Tasks that the upstream agreed to are polled less often."""
         source.open = True
         self.desk.upstreams.keep_open(source.request)
@@ -285,12 +234,12 @@ class Listeners:
             if listened is not None:
                 listened.source = source
 
-    def _source_ended(self, stream: CallerStream, source: _Source, _: Answer) -> None:
+    def _source_ended(self, stream: CallerStream, source: Source, _: Answer) -> None:
         """An upstream's stream is gone."""
         source.request = None
         self._drop_source(stream, source)
 
-    def _drop_source(self, stream: CallerStream, source: _Source) -> None:
+    def _drop_source(self, stream: CallerStream, source: Source) -> None:
         """Do without an upstream's stream, and what it may not have brought: its tasks are polled."""
         stream.sources.remove(source)
         self.desk.upstreams.stop(source.request)
@@ -302,11 +251,11 @@ class Listeners:
         self._see_whether_open(stream)
 
     def due(self, listened: Listened) -> None:
-        """Ask how a task stands."""
+        """Ask how a task stands: its upstream, or where only the store can tell, the store."""
         if listened.polling:
             return
         listened.polling = True
-        if listened.binding.promoted:
+        if listened.binding.promoted or self._expired(listened):
             exchange = listened.stream.exchange
             self.desk.look_up(
                 listened.binding.handle,
@@ -347,7 +296,7 @@ class Listeners:
             self._tell(listened, seen)
             interval_ms = seen.poll_interval_ms
         elif seen in _GONE:
-            self._forget(listened)
+            self._let_go(listened)
         elif seen not in _PASSING:
             interval_ms = shared.limits.listening_poll_ms
         if self._goes_on(listened):
@@ -362,8 +311,39 @@ class Listeners:
             self._forget(listened)
         elif seen.view == listened.told or is_older(seen.last_updated_at, listened.updated_at):
             return
+        stream, handle = listened.stream, listened.binding.handle
         listened.told, listened.updated_at = seen.view, seen.last_updated_at
-        self._put(listened.stream, listened.binding.handle, "notifications/tasks", seen.view)
+        listened.kept_at_ms = seen.kept_at_ms
+        stream.waiting[handle] = listened
+        message = partial(self._view_message, listened, seen.view)
+        self.desk.shared.out.extend(stream.outbox.put(handle, message))
+
+    def _view_message(self, listened: Listened, view: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return a view as it is sent, however long it has waited; ``None``: it cannot be read any more."""
+        del listened.stream.waiting[listened.binding.handle]
+        if self._readable(listened):
+            return listened.stream.notification("notifications/tasks", view)
+        self._ask_anew(listened)
+        return None
+
+    def _readable(self, listened: Listened) -> bool:
+        """Whether what was to be told of a task may still be read: an end that is kept, for as long as it is
+        (HIS.4), and whatever else while the handle lives."""
+        shared = self.desk.shared
+        if listened.kept_at_ms is None:
+            return not self._expired(listened)
+        return shared.settings.retention.has_payload(listened.kept_at_ms, shared.now)
+
+    def _expired(self, listened: Listened) -> bool:
+        return self.desk.shared.now >= listened.binding.expires_at_ms
+
+    def _ask_anew(self, listened: Listened) -> None:
+        """Ask how a task stands of which nothing was told in time: it may be there all the same."""
+        stream = listened.stream
+        if self._streams.get(stream.exchange.key) is stream:
+            stream.tasks[listened.binding.handle] = listened
+            listened.told = listened.kept_at_ms = None
+            self.due(listened)
 
     def _put(self, stream: CallerStream, subject: Any, method: str, params: Mapping[str, Any]) -> None:
         message = partial(stream.notification, method, params)
@@ -382,6 +362,17 @@ class Listeners:
 
     def _goes_on(self, listened: Listened) -> bool:
         return listened.stream.tasks.get(listened.binding.handle) is listened
+
+    def _let_go(self, listened: Listened) -> None:
+        """Tell no more of a task, not even what waits to be told."""
+        self._take_back(listened)
+        if self._goes_on(listened):
+            self._forget(listened)
+
+    def _take_back(self, listened: Listened) -> None:
+        stream, handle = listened.stream, listened.binding.handle
+        stream.waiting.pop(handle, None)
+        stream.outbox.drop(handle)
 
     def _forget(self, listened: Listened) -> None:
         """Bring no more news of a task; an upstream's stream goes with the last of its tasks."""
@@ -426,19 +417,35 @@ class Listeners:
             self._recheck(stream)
 
     def withdraw(self, exchange: Exchange) -> None:
-        """Whoever listens is not let in any more; harmless for one who does not listen."""
+        """Whoever listens is not let in any more, nor told what waits; harmless for who does not listen."""
         stream = self._streams.get(exchange.key)
         if stream is not None:
+            for listened in list(stream.waiting.values()):
+                self._take_back(listened)
             self._end(stream, WITHDRAWN)
+
+    def purge(self) -> None:
+        """What is removed from the store is not kept here, for a reader who may never come (HIS.4)."""
+        deleted = self.desk.shared.settings.deleted_projects
+        for stream in self._streams.values():
+            for handle, task in list(stream.found.items()):
+                if task.binding.project in deleted:
+                    del stream.found[handle]
+            for listened in [*stream.tasks.values(), *stream.waiting.values()]:
+                if listened.binding.project in deleted:
+                    self._let_go(listened)
+                elif listened.kept_at_ms is not None and not self._readable(listened):
+                    self._take_back(listened)
+                    self._ask_anew(listened)
 
     def _recheck(self, stream: CallerStream) -> None:
         """Bring no more news of what is not allowed now, and have it from where it comes from now (PRX.7)."""
         for handle, task in list(stream.found.items()):
             if self._is_denied(stream, task.binding):
                 del stream.found[handle]
-        for listened in list(stream.tasks.values()):
+        for listened in [*stream.tasks.values(), *stream.waiting.values()]:
             if self._is_denied(stream, listened.binding):
-                self._forget(listened)
+                self._let_go(listened)
         for source in list(stream.sources):
             authorization = stream.exchange.access.authorization(source.target.upstream)
             if authorization != source.target.authorization or not self._pushes(source.target):

@@ -36,6 +36,8 @@ class Seen:
     requests: Mapping[str, Mapping[str, Any]]
     """The input requests that are outstanding."""
     last_updated_at: str
+    kept_at_ms: int | None = None
+    """When it was stored, where it is an end that is kept: from then on counts how long it may be read."""
 
     @property
     def poll_interval_ms(self) -> int:

@@ -124,6 +124,8 @@ class ProxyStore:
         for handle, snapshot in list(self.snapshots.items()):
             if snapshot.stored_at_ms < purge.payloads_before_ms:
                 del self.snapshots[handle]
+                if handle in self.bindings and self.bindings[handle].promoted:
+                    del self.bindings[handle]
         for handle, binding in list(self.bindings.items()):
             if binding.expires_at_ms <= purge.now_ms and handle not in self.snapshots:
                 del self.bindings[handle]

@@ -283,6 +283,18 @@ def test_his4_payloads_go_when_their_time_is_over(bench: Bench) -> None:
     assert ask(bench, LOAD) == [TaskLoaded("load", binding(), None)]
 
 
+def test_his4_a_promoted_call_goes_with_its_end(bench: Bench) -> None:
+    own: dict[str, Any] = {"upstream_task_id": None, "node": "node"}
+    ask(bench, save(**own), save("h2", **own), SaveSnapshot(snapshot(), SEEN, "keep"))
+    tell(bench, purge(payloads=NOW))
+    assert ask(bench, LOAD) == [TaskLoaded("load", binding(**own), snapshot())]
+    tell(bench, purge(payloads=NOW + 1))
+    assert ask(bench, LOAD, LoadTask("h2", "load")) == [
+        NOTHING,
+        TaskLoaded("load", binding("h2", **own), None),
+    ]
+
+
 def test_prx13_a_binding_lives_as_long_as_the_end_that_is_kept(bench: Bench) -> None:
     ask(bench, save(), SaveSnapshot(snapshot(), SEEN, "keep"), save("h2"))
     tell(bench, purge(now_ms=NOW + 5000))

@@ -2,7 +2,8 @@
 
 PRX.14, SUB.1, SUB.2: the acknowledgement first, with what its caller may read and nothing else; then views
 that the upstream has said, as their caller sees them, none older than one that was told; after an end nothing
-more. What a stream asks of upstreams and of the store is about its own tasks, and only reads.
+more. However long a view has waited, its caller may read it when it is told, and an end is the one that is
+kept. What a stream asks of upstreams and of the store is about its own tasks, and only reads.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from mcp_tasks_proto.testing.model import ErrorAnswer
 from mcp_tasks_proto.testing.model.proxy import ModelBinding, ProxyCaller, ProxyModel, Said
 from mcp_tasks_proto.testing.model.proxy.views import shown_view
 from mcp_tasks_proto.testing.model.tasks import ENDED
+from tests.model.proxy_matching import same_view
+from tests.model.proxy_wants import ANSWER_MS, ATTEMPTS, FAILED, LOADED
 
 __all__ = ["Listening", "Stream"]
 
@@ -28,7 +31,6 @@ class Surroundings(Protocol):
 
     model: ProxyModel
     now: int
-    store_failed: bool
 
 
 @define(eq=False, kw_only=True)
@@ -60,6 +62,8 @@ class Listening:
     """Bindings of streams that are gone; what they had asked may still be answered."""
     asked: dict[Any, Stream] = field(factory=dict)
     sent: dict[int, SendUpstream] = field(factory=dict)
+    unkept: set[str] = field(factory=set)
+    """Tasks of which an end was heard that could not be kept: it is told all the same."""
 
     def opened(self, exchange: int, caller: ProxyCaller, wanted: list[str] | None) -> None:
         """A stream was asked for."""
@@ -95,11 +99,16 @@ class Listening:
 
     def served(self, asked: Any, outcome: Any) -> None:
         """The store has answered."""
+        model, now = self.around.model, self.around.now
+        if isinstance(asked, SaveSnapshot):
+            if outcome == FAILED or model.end_of(asked.snapshot.handle, now) is None:
+                self.unkept.add(asked.snapshot.handle)
+            return
         stream = self.asked.pop(asked.token, None)
         if stream is None:
             return
-        binding = self.around.model.find(asked.handle, stream.caller, self.around.now)
-        if outcome == "loaded" and isinstance(binding, ModelBinding):
+        binding = model.find(asked.handle, stream.caller, now)
+        if outcome == LOADED and isinstance(binding, ModelBinding):
             stream.agreed[asked.handle] = binding
 
     def sends(self, effect: SendUpstream) -> None:
@@ -113,11 +122,16 @@ class Listening:
         own = {
             (one.upstream, one.authorization, one.task_id)
             for one in self.bindings()
-            if one.task_id is not None
+            if one.task_id is not None and (method != "tasks/get" or not self._is_long_gone(one))
         }
         asked = {(effect.upstream, effect.authorization, task_id) for task_id in task_ids}
         assert asked <= own, f"PRX.14: ids of others: {effect}"
         assert effect.task_path
+
+    def _is_long_gone(self, binding: ModelBinding) -> bool:
+        """Whether a handle has expired, and what was asked of it before that as well."""
+        model = self.around.model
+        return self.around.now >= binding.bound_at_ms + model.keep_ms + ATTEMPTS * ANSWER_MS
 
     def answered(self, sent: SendUpstream, _: Said) -> None:
         """One of those was answered."""
@@ -140,7 +154,8 @@ class Listening:
     def views_of(self, handle: str) -> list[Mapping[str, Any]]:
         """Return every view of a task that its caller may see."""
         model = self.around.model
-        views: list[Mapping[str, Any]] = [model.ends[handle].view] if handle in model.ends else []
+        end = model.end_of(handle, self.around.now)
+        views: list[Mapping[str, Any]] = [] if end is None else [end]
         for binding in self.bindings():
             if binding.handle == handle:
                 said = self.heard.get((binding.upstream, str(binding.task_id)), [])
@@ -170,20 +185,23 @@ class Listening:
 
     def _told_view(self, stream: Stream, view: dict[str, Any]) -> None:
         handle = view["taskId"]
+        model, now = self.around.model, self.around.now
         binding, before = stream.agreed[handle], stream.told.get(handle)
         stream.told[handle] = view
+        assert model.find(handle, stream.caller, now) is binding, "PRX.7: what its caller may read now"
         if before is not None:
             assert before["status"] not in ENDED, "SUB.2: nothing after the end"
             later = view["lastUpdatedAt"] >= before["lastUpdatedAt"] or view["status"] in ENDED
             assert later, "SUB.2: no older view"
         if binding.task_id is None and view["status"] not in ENDED:
             own = {name: value for name, value in view.items() if name != "lastUpdatedAt"}
-            assert own == self.around.model.own_view(binding)
+            assert own == model.own_view(binding)
         elif binding.task_id is not None:
             assert view in self.views_of(handle), "PRX.14: a view that its upstream said"
-        end = self.around.model.ends.get(handle)
-        if view["status"] in ENDED and end is not None and not self.around.store_failed:
-            assert view["status"] == end.view["status"], "PRX.13: the end that is kept"
+        if view["status"] in ENDED and handle not in self.unkept:
+            end = model.end_of(handle, now)
+            assert end is not None, "HIS.4: an end that is not kept any more"
+            assert same_view(view, end), "PRX.13: the end that is kept"
 
     def ended(self, exchange: int, message: Mapping[str, Any]) -> None:
         """A reply that no story tells: no stream ends by itself."""

@@ -480,7 +480,8 @@ class Requests:
             self.stage.note(binding.handle, view["status"], polled=polled)
             return view
         kept = yield Keeps(handle=binding.handle, view=view, polled=polled)
-        return view if kept == FAILED else kept
+        over = self.model.end_of(binding.handle, self.stage.now) is None
+        return view if kept == FAILED or over else kept
 
     def update(self, story: Story, handle: str, responses: Mapping[str, Any], caller: ProxyCaller) -> Run:
         """``tasks/update``: what is outstanding, the upstream says just before."""

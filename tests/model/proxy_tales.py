@@ -375,6 +375,15 @@ def outlived(world: World) -> None:
             world.settle_all()
 
 
+def ended_again(world: World) -> None:
+    """HIS.4: an end is told for its time; after that its upstream is asked, and may have another."""
+    handle = made(world, RIGHT)
+    world.wait(10_000)
+    asked(world, handle, COMPLETED)
+    world.wait(world.payload_ms)
+    asked(world, handle, FAILED)
+
+
 def same_ids(world: World) -> None:
     """PRX.15: two upstreams give the same id, of which each has its own truth."""
     left, right = made(world), made(world, RIGHT)
@@ -453,6 +462,41 @@ def old_news(world: World) -> None:
     world.settle_all()
 
 
+def read_too_late(world: World) -> None:
+    """HIS.4: an end waits for its reader for longer than it is kept."""
+    handle, other = made(world), made(world, RIGHT)
+    world.listen(ADA, [handle, other])
+    world.settle()
+    moved(world, handle, "completed")
+    for name in up(world, "tasks/get"):
+        world.answer(name)
+    world.settle()
+    world.wait(world.payload_ms)
+    while world.listening.unread:
+        world.read()
+    world.settle_all()
+    world.check_streams()
+
+
+def expires_while_listened_to(world: World) -> None:
+    """PRX.7: a handle expires on an open stream, of which nobody reads, and one reads all."""
+    handle = made(world)
+    world.listen(ADA, [handle])
+    world.settle_all()
+    world.listen(ADA, [handle])
+    world.settle()
+    for name in world.streams_up():
+        world.push(name, 0)
+    for _ in range(5):
+        world.wait(KEEP_MS // 4)
+        for name in world.streams_up():
+            world.push(name, 10)
+        for name in up(world, "tasks/get"):
+            world.answer(name)
+        world.settle()
+    world.settle_all()
+
+
 def store_fails_for_a_stream(world: World) -> None:
     """A stream whose tasks cannot be looked for is about none of them; one that is left is closed."""
     handle = made(world)
@@ -503,6 +547,25 @@ def promoted_too_late(world: World) -> None:
             for name in up(world, "tools/call"):
                 world.answer(name)
             world.settle_all()
+
+
+def promoted_and_outlived(world: World) -> None:
+    """HIS.4: when its end is not kept any more it is gone, on streams as well: it does not work again."""
+    handle = promoted(world)
+    world.listen(ADA, [handle])
+    world.settle()
+    world.wait(10_000)
+    world.answer(up(world, "tools/call")[0])
+    world.settle()
+    world.listen(ADA, [handle])
+    world.settle()
+    for _ in range(2):  # once it waits to be removed, once it is
+        world.wait(world.payload_ms)
+        for act in (world.get, world.cancel):
+            act(ADA, handle)
+            world.settle()
+        world.lose(handle)
+        world.settle_all()
 
 
 def promoted_and_cancelled(world: World) -> None:
@@ -719,12 +782,16 @@ WITH_TASKS: Final[tuple[Tale, ...]] = (
     listened_to_undeclared,
     slow_reader,
     old_news,
+    read_too_late,
+    expires_while_listened_to,
     store_fails_for_a_stream,
     killed,
 )
+SHORT_RETENTION: Final[tuple[Tale, ...]] = (relayed, two_ends, outlived, ended_again, listened, read_too_late)
 PROMOTING: Final[tuple[Tale, ...]] = (
     promoted_to_the_end,
     promoted_too_late,
+    promoted_and_outlived,
     promoted_and_cancelled,
     promoted_and_lost,
     promoted_end_not_kept,
@@ -741,13 +808,22 @@ COLLAPSING: Final[tuple[Tale, ...]] = (
 WITHOUT_TASKS: Final[tuple[Tale, ...]] = (unlike_as_ever, nothing_to_have)
 
 
-def _named(tales: tuple[Tale, ...], world: str, **facts: bool) -> dict[str, tuple[Tale, dict[str, bool]]]:
+def _named(tales: tuple[Tale, ...], world: str, **facts: int) -> dict[str, tuple[Tale, dict[str, Any]]]:
     return {f"{world}, {tale.__name__.replace('_', ' ')}": (tale, facts) for tale in tales}
 
 
-TALES: Final[Mapping[str, tuple[Tale, dict[str, bool]]]] = {
+TALES: Final[Mapping[str, tuple[Tale, dict[str, Any]]]] = {
     **_named(WITH_TASKS, "with tasks"),
+    **_named(SHORT_RETENTION, "handles that outlive ends", payload_ms=KEEP_MS // 2),
     **_named(PROMOTING, "promoting", promotes=True, left_tasks=False, right_tasks=False),
+    **_named(
+        (promoted_to_the_end, promoted_and_lost, promoted_and_outlived),
+        "promoting, handles that outlive ends",
+        promotes=True,
+        left_tasks=False,
+        right_tasks=False,
+        payload_ms=KEEP_MS // 2,
+    ),
     **_named(COLLAPSING, "collapsing", collapses=True),
     **_named(WITHOUT_TASKS, "without tasks", left_tasks=False),
 }

@@ -117,6 +117,7 @@ class World:
     collapses: bool = False
     left_tasks: bool = True
     right_tasks: bool = True
+    payload_ms: int = PAYLOAD_MS
     now: int = START
     store: ProxyStore = field(factory=ProxyStore)
     model: ProxyModel = field(init=False)
@@ -137,7 +138,6 @@ class World:
     """What stands behind each ``requestState`` that callers have got, oldest first."""
     deadline: int | None = field(init=False, default=None)
     nodes: int = field(init=False, default=0)
-    store_failed: bool = field(init=False, default=False)
     dies_after: int | None = None
     """After how many effects of the next step the process ends."""
     _by_token: dict[Any, Want] = field(init=False, factory=dict)
@@ -161,7 +161,7 @@ class World:
             collapses=self.collapses,
             keep_ms=KEEP_MS,
             poll_floor_ms=LIMITS.poll_floor_ms,
-            payload_ms=PAYLOAD_MS,
+            payload_ms=self.payload_ms,
             ledger=ModelLedger(metadata_ms=METADATA_MS),
         )
         self.upstreams = {
@@ -187,7 +187,7 @@ class World:
             },
             collapse=self.collapses,
             promote_after_ms=PROMOTE_MS if self.promotes else None,
-            retention=Retention(payload_ms=PAYLOAD_MS, metadata_ms=METADATA_MS),
+            retention=Retention(payload_ms=self.payload_ms, metadata_ms=METADATA_MS),
             limits=LIMITS,
         )
         self.engine = ProxyEngine(settings=settings, node=self.node)
@@ -407,7 +407,6 @@ class World:
         asked = self.asked.pop(at)
         want = self._by_token.pop(asked.token, None)
         if fails and not isinstance(asked, DrawRandom):
-            self.store_failed = True
             failed = LoadFailed if isinstance(asked, LoadTask) else SaveFailed
             self._give(failed(asked.token), lambda: self._outcome(want, asked, FAILED))
             return
@@ -778,6 +777,10 @@ class World:
             self.settle_all()
         left = [story.about for story in self.stories if story.open and story.exchange is not None]
         assert not left, f"without an answer: {left}"
+        self.check_streams()
+
+    def check_streams(self) -> None:
+        """Once all is answered and read, each stream has told how each of its tasks stands."""
         for stream in self.listening.streams.values():
             for handle, binding in stream.agreed.items():
                 true = self.upstreams[binding.upstream].tasks.get(str(binding.task_id))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mcp_tasks_proto.testing.model.proxy import ProxyCaller
-from tests.model.proxy_callers import CALLERS, TOOLS, UNLIKE, response
+from tests.model.proxy_callers import CALLERS, KEEP_MS, PAYLOAD_MS, TOOLS, UNLIKE, response
 from tests.model.proxy_upstreams import STATUSES
 from tests.model.proxy_wants import PROMOTE_MS
 from tests.model.proxy_world import World
@@ -51,6 +51,7 @@ class ProxyMachine(RuleBasedStateMachine):
             promotes=promotes,
             collapses=collapses,
             left_tasks=(left_tasks or collapses) and not promotes,
+            payload_ms=KEEP_MS // 2 if ready in ("left", "promoted") else PAYLOAD_MS,
         )
         if collapses:
             self.world.call(UNLIKE["undeclared"](CALLERS["ada"]), TOOLS[0])

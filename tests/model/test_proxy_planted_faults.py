@@ -100,6 +100,19 @@ def _uncounted(note: Wrapped) -> Wrapped:
     return lambda self, binding, status, polled: note(self, binding, status, polled=False)
 
 
+def _end_overlooked(loaded: Wrapped) -> Wrapped:
+    """What has ended is taken for what has not, once its end is not kept any more."""
+
+    def faulty(self: Desk, sealed: Any, allowed: Any, then: Callable[[Any], None], fact: Any) -> None:
+        kept = getattr(fact, "snapshot", None)
+        retention, now = self.shared.settings.retention, self.shared.now
+        if kept is not None and not retention.has_payload(kept.stored_at_ms, now):
+            fact = evolve(fact, snapshot=None)
+        loaded(self, sealed, allowed, then, fact)
+
+    return faulty
+
+
 def _kept_for_ever(_: Wrapped) -> Wrapped:
     return lambda self: None
 
@@ -260,6 +273,41 @@ FAULTS: Final = [
         where=Listeners,
         name="_polled",
         plant=always(None),
+    ),
+    Fault(
+        rule="HIS.4",
+        what="what waits for a slow reader is told whenever it reads",
+        where=Listeners,
+        name="_readable",
+        plant=always(True),
+    ),
+    Fault(
+        rule="SUB.2",
+        what="an end that was read too late is not asked for anew",
+        where=Listeners,
+        name="_ask_anew",
+        plant=always(None),
+    ),
+    Fault(
+        rule="PRX.7",
+        what="a stream goes on when the handle has expired",
+        where=Listeners,
+        name="_expired",
+        plant=always(False),
+    ),
+    Fault(
+        rule="HIS.4",
+        what="an end whose time is over is told until it is removed",
+        where=Fetching,
+        name="_readable",
+        plant=always(True),
+    ),
+    Fault(
+        rule="LIFE.1",
+        what="a promoted task works again when its end is not kept any more",
+        where=Desk,
+        name="_loaded",
+        plant=_end_overlooked,
     ),
     Fault(
         rule="PRX.16", what="lost work goes on for ever", where=Promotions, name="lost", plant=always(None)

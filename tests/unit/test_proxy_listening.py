@@ -9,6 +9,7 @@ import pytest
 from attrs import evolve
 
 from mcp_tasks_proto import ExchangeClosed, LoadFailed, Reply, SaveFailed, ShutdownStarted, StreamReady
+from mcp_tasks_proto.history import Retention
 from mcp_tasks_proto.proxy import (
     Access,
     AccessChanged,
@@ -40,6 +41,7 @@ from tests.unit.proxy_world import (
     result,
     sent_up,
     task,
+    view,
 )
 from tests.unit.world import form, head
 
@@ -734,3 +736,173 @@ def test_prx7_what_is_not_allowed_any_more_is_not_agreed_to() -> None:
     host.give(SettingsChanged(make_settings(Upstream(name="renderer", identity="another server"))))
     host.answer_next()
     assert read(host, exchange)[0]["notifications"] == {"taskIds": []}
+
+
+# -- what waits for a slow reader ---------------------------------------------------------------------------
+
+DAY_MS = 86_400_000
+
+
+def unread(**settings: Any) -> tuple[ProxyHost, str, int]:
+    """Return a proxy with a task that has ended; its caller has read nothing yet but the acknowledgement."""
+    host = make_proxy(QUIET, **settings)
+    handle = handed_out(host, access=Access(project="film"))
+    exchange = listen(host, handle, access=Access(project="film"))
+    host.answer("tasks/get", completed())
+    assert host.sent_on(exchange)[-1]["method"] == "notifications/subscriptions/acknowledged"
+    return host, handle, exchange
+
+
+def test_his4_an_end_that_waits_is_told_while_it_is_kept() -> None:
+    host, _, exchange = unread()
+    host.now += DAY_MS - 1
+    assert statuses(host, exchange) == ["completed"]
+
+
+def test_his4_an_end_that_waits_is_not_told_when_it_is_not_kept_any_more() -> None:
+    """PRX.13: what a get would be told then, the reader is told: the upstream is asked anew."""
+    host, handle, exchange = unread()
+    host.now += DAY_MS
+    assert statuses(host, exchange) == []
+    host.answer("tasks/get", completed(statusMessage="still there"))
+    (told,) = [one for one in read(host, exchange) if one["method"] == "notifications/tasks"]
+    assert (told["taskId"], told["status"], told["statusMessage"]) == (handle, "completed", "still there")
+
+
+def test_his4_nor_does_it_wait_for_longer_than_that() -> None:
+    """Nobody reads, and yet it is removed when the store removes what is past its time."""
+    host, _, exchange = unread()
+    host.advance(DAY_MS - 1)
+    assert methods(host).count("tasks/get") == 1
+    host.advance(1)
+    assert methods(host).count("tasks/get") == 2
+    host.refuse("tasks/get", {"code": -32602, "message": "Task not found"})
+    assert statuses(host, exchange) == []
+    host.advance(DAY_MS)
+    assert methods(host).count("tasks/get") == 2
+
+
+def test_his4_a_stream_that_ends_does_not_say_what_is_not_kept_any_more() -> None:
+    host, _, exchange = unread()
+    host.now += DAY_MS
+    host.give(ShutdownStarted())
+    assert len(host.sent_on(exchange)) == 1
+    assert methods(host).count("tasks/get") == 1
+
+
+def test_his4_a_shorter_retention_holds_at_once() -> None:
+    host, _, exchange = unread()
+    host.now += 1000
+    host.give(SettingsChanged(make_settings(QUIET, retention=Retention(payload_ms=1000))))
+    assert statuses(host, exchange) == []
+
+
+def test_his4_an_end_found_at_the_beginning_is_asked_for_when_it_is_not_kept_any_more() -> None:
+    host = make_proxy(retention=Retention(payload_ms=1000))
+    handle = handed_out(host)
+    get(host, handle, completed())
+    exchange = listen(host, handle, toolsListChanged=True)
+    host.advance(1000)
+    assert heard(host, exchange) == ["acknowledged"]
+    host.answer("tasks/get", completed())
+    assert heard(host, exchange) == ["acknowledged", "tasks"]
+
+
+def test_his4_what_waits_of_a_deleted_project_is_gone_with_it() -> None:
+    host, _, exchange = unread()
+    other = handed_out(host, "up-2", access=Access(project="other"))
+    others = listen(host, other, access=Access(project="other"))
+    host.answer("tasks/get", task(task_id="up-2"))
+    host.give(SettingsChanged(make_settings(QUIET, deleted_projects=frozenset({"film"}))))
+    assert statuses(host, exchange) == []
+    assert statuses(host, others) == ["working"]
+
+
+def test_his4_a_task_of_a_deleted_project_is_not_agreed_to() -> None:
+    host = make_proxy(QUIET)
+    one, two = handed_out(host, access=Access(project="film")), handed_out(host, "up-2")
+    host.held = True
+    access = Access(project="film")
+    exchange = listen(host, one, two, access=access)
+    host.answer_next()
+    host.give(SettingsChanged(make_settings(QUIET, deleted_projects=frozenset({"film"}))))
+    host.answer_next()
+    assert read(host, exchange)[0]["notifications"] == {"taskIds": []}
+
+
+def test_prx7_what_waits_is_not_told_when_it_is_not_allowed_any_more() -> None:
+    host, handle, exchange = unread()
+    host.give(AccessChanged(exchange=exchange, principal="alice", access=Access(project="other")))
+    assert statuses(host, exchange) == []
+    host.give(AccessChanged(exchange=exchange, principal="alice", access=Access(project="film")))
+    assert statuses(host, exchange) == []
+    assert view(get(host, handle, access=Access(project="film")))["status"] == "completed"
+
+
+def test_prx7_who_is_not_let_in_any_more_is_not_told_what_waits() -> None:
+    host, _, exchange = unread()
+    host.give(AccessChanged(exchange=exchange, principal=None, access=None))
+    assert len(host.sent_on(exchange)) == 1
+    assert result(host.reply_to(exchange))["_meta"][SUBSCRIPTION_ID] == "stream"
+
+
+def test_prx14_what_waits_of_a_task_that_is_lost_is_not_told() -> None:
+    host = make_proxy(QUIET)
+    exchange = listen(host, handed_out(host))
+    host.answer("tasks/get", task())
+    host.advance(1000)
+    host.refuse("tasks/get", {"code": -32602, "message": "Task not found"})
+    assert statuses(host, exchange) == []
+
+
+# -- a handle that expires ----------------------------------------------------------------------------------
+
+
+def expiring(*upstreams: Upstream) -> tuple[ProxyHost, str, int]:
+    """Return a proxy whose handles live for a minute, a handle, and a stream of which nothing was read."""
+    host = make_proxy(*upstreams, limits=ProxyLimits(keep_ms=60_000))
+    handle = handed_out(host)
+    return host, handle, listen(host, handle)
+
+
+def test_prx7_nothing_is_asked_or_told_of_a_handle_that_has_expired() -> None:
+    host, handle, exchange = expiring(QUIET)
+    host.answer("tasks/get", task(pollIntervalMs=60_000))
+    host.advance(60_000)
+    assert statuses(host, exchange) == []
+    host.advance(600_000)
+    assert methods(host).count("tasks/get") == 1
+    assert error(get(host, handle))["message"] == "Task not found"
+
+
+def test_prx7_an_answer_that_comes_when_the_handle_has_expired_is_not_told() -> None:
+    host, _, exchange = expiring(QUIET)
+    read(host, exchange)
+    host.now += 60_000
+    host.answer("tasks/get", task())
+    assert statuses(host, exchange) == []
+    host.advance(600_000)
+    assert methods(host).count("tasks/get") == 1
+
+
+def test_prx7_nor_is_one_that_is_pushed_then() -> None:
+    host, _, exchange = expiring()
+    agree(host, UPSTREAM_TASK)
+    host.answer("tasks/get", task())
+    assert statuses(host, exchange) == ["working"]
+    host.now += 60_000
+    push(host, completed())
+    assert statuses(host, exchange) == ["working"]
+    host.advance(30_000)
+    assert sources(host) == [], "nobody wants to hear of it any more"
+    assert methods(host).count("tasks/get") == 1
+
+
+def test_prx13_an_end_that_was_kept_in_time_is_told_although_the_handle_has_expired() -> None:
+    host, handle, exchange = expiring(QUIET)
+    host.answer("tasks/get", task(pollIntervalMs=60_000))
+    host.advance(59_999)
+    get(host, handle, completed())
+    host.advance(1)
+    assert statuses(host, exchange) == ["completed"]
+    assert methods(host).count("tasks/get") == 2

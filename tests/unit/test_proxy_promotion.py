@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_tasks_proto import ExchangeClosed, LoadFailed, SaveFailed, WorkLost
+from mcp_tasks_proto import ExchangeClosed, LoadFailed, SaveFailed, StreamReady, WorkLost
+from mcp_tasks_proto.history import Retention
 from mcp_tasks_proto.proxy import (
     Access,
     DropTask,
@@ -44,9 +45,12 @@ WORKING = {
     "status": "working",
     "createdAt": "2023-11-14T22:13:25.000Z",
     "lastUpdatedAt": "2023-11-14T22:13:25.000Z",
-    "ttlMs": 604_800_000,
+    "ttlMs": 86_400_000,
     "pollIntervalMs": 500,
 }
+
+
+DAY_MS = 86_400_000
 
 
 def slow(**more: Any) -> tuple[ProxyHost, int]:
@@ -334,6 +338,57 @@ def test_prx16_with_sealed_handles_the_binding_is_kept_all_the_same() -> None:
     host.give(WorkLost(handle, "node-1"))
     assert view(get(host, handle))["status"] == "failed"
     assert error(get(host, handle, principal="bob"))["message"] == "Task not found"
+
+
+# -- when its end is not kept any more -----------------------------------------------------------------------
+
+SEALED = SealedHandles([HandleKey("a", ToyAead(b"k"))])
+
+
+@pytest.mark.parametrize("settings", [{}, {"codec": SEALED}], ids=["stored", "sealed"])
+def test_his4_a_promoted_task_goes_with_its_end_and_does_not_work_again(settings: dict[str, Any]) -> None:
+    """LIFE.1: whether the end waits to be removed or has been, whoever asks and whatever node it ran on."""
+    host, handle = promoted(**settings)
+    host.answer("tools/call", DONE)
+    host.advance(DAY_MS - 1)
+    assert view(get(host, handle))["status"] == "completed"
+    host.now += 1
+    assert error(get(host, handle))["message"] == "Task not found"
+    host.advance(60_000)
+    host.give(WorkLost(handle, "node-1"))
+    for method in ("tasks/get", "tasks/cancel"):
+        assert error(host.reply_to(ask(host, method, handle)))["message"] == "Task not found"
+    assert (host.store.bindings, host.store.snapshots) == ({}, {})
+
+
+def test_ttl1_it_promises_no_more_than_that() -> None:
+    host, handle = promoted(limits=ProxyLimits(keep_ms=3_600_000))
+    assert view(get(host, handle))["ttlMs"] == 3_600_000
+    host, handle = promoted(retention=Retention(payload_ms=60_000))
+    assert view(get(host, handle))["ttlMs"] == 60_000
+    host.advance(120_000)
+    assert view(get(host, handle))["status"] == "working", "a call that goes on is not gone"
+
+
+def test_his4_an_end_that_comes_after_another_is_gone_brings_nothing_back() -> None:
+    """It was cancelled on another node, while its call went on here."""
+    here, handle = promoted(codec=SEALED, retention=Retention(payload_ms=60_000))
+    there = make_proxy(store=here.store, node="node-2", codec=SEALED)
+    ask(there, "tasks/cancel", handle)
+    here.advance(120_000)
+    here.answer("tools/call", DONE)
+    assert error(get(here, handle))["message"] == "Task not found"
+
+
+def test_his4_whoever_listens_hears_no_more_of_it() -> None:
+    host, handle = promoted()
+    host.answer("tools/call", DONE)
+    params = {"notifications": {"taskIds": [handle]}}
+    exchange = host.request("subscriptions/listen", params, principal="alice")
+    host.now += DAY_MS
+    host.give(StreamReady(exchange))
+    host.advance(60_000)
+    assert len(host.sent_on(exchange)) == 1
 
 
 # -- projects that are deleted ------------------------------------------------------------------------------

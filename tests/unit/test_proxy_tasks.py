@@ -183,6 +183,14 @@ def test_prx13_an_end_that_is_past_its_retention_is_asked_for_again() -> None:
     assert methods(host).count("tasks/get") == 2
 
 
+def test_his4_nor_is_it_told_while_it_waits_to_be_removed() -> None:
+    host, handle = one_task(retention=Retention(payload_ms=1000))
+    get(host, handle, completed())
+    host.advance(1000)
+    told = view(get(host, handle, completed(statusMessage="what the upstream says now")))
+    assert told["statusMessage"] == "what the upstream says now"
+
+
 def test_ttl1_a_handle_expires() -> None:
     host, handle = one_task(limits=ProxyLimits(keep_ms=1000))
     host.now += 999

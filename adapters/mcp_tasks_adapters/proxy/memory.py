@@ -181,6 +181,9 @@ class MemoryProxyStore:
         for handle, snapshot in list(self._snapshots.items()):
             if snapshot.stored_at_ms < purge.payloads_before_ms:
                 del self._snapshots[handle]
+                binding = self._bindings.get(handle)
+                if binding is not None and binding.promoted:
+                    self._unbind(handle)
         for handle, entry in list(self._entries.items()):
             if entry.created_at_ms < purge.metadata_before_ms:
                 self._forget(handle)

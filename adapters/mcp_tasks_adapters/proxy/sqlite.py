@@ -407,6 +407,12 @@ class _Tables:
     def _purge(self, purge: Purge) -> Sequence[ProxyStoreFact]:
         if purge.projects:
             self._remove(purge.projects)
+        # Calls that were promoted have a node.
+        self._execute(
+            "DELETE FROM bindings WHERE node IS NOT NULL "
+            "AND handle IN (SELECT handle FROM snapshots WHERE stored_at_ms < ?)",
+            (purge.payloads_before_ms,),
+        )
         self._execute("DELETE FROM snapshots WHERE stored_at_ms < ?", (purge.payloads_before_ms,))
         self._execute("DELETE FROM entries WHERE created_at_ms < ?", (purge.metadata_before_ms,))
         self._execute(

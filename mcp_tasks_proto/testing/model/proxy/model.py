@@ -166,7 +166,7 @@ class ProxyModel:
             tool=name,
             created_at=SOME_TEXT,
             bound_at_ms=now,
-            ttl_ms=self.keep_ms,
+            ttl_ms=min(self.keep_ms, self.payload_ms),
             node=node,
         )
         self._bind(binding, caller, WORKING, now)
@@ -208,7 +208,8 @@ class ProxyModel:
         if binding is None or self._denied(binding, caller, purpose):
             return self._or_unknown_method(UNKNOWN, caller)
         expired = now >= binding.bound_at_ms + self.keep_ms
-        if expired and self.end_of(binding.handle, now) is None:
+        over = binding.task_id is None and handle in self.ends  # its end is nowhere else
+        if (expired or over) and self.end_of(binding.handle, now) is None:
             return self._or_unknown_method(UNKNOWN, caller)
         return binding
 
@@ -334,6 +335,8 @@ class ProxyModel:
         for handle in list(self.ends):
             if self.end_of(handle, now) is None:
                 del self.ends[handle]
+                if handle in self.bindings and self.bindings[handle].task_id is None:
+                    del self.bindings[handle]
         for handle, binding in list(self.bindings.items()):
             if handle not in self.ends and now >= binding.bound_at_ms + self.keep_ms:
                 del self.bindings[handle]
