@@ -184,8 +184,7 @@ class UpstreamRequests:
 
     def keep_open(self, name: int | None) -> None:
         """Let a listen stream stay open for as long as it likes."""
-        if name in self._in_flight:
-            self.shared.timers.clear(self._in_flight[name])
+        self.shared.timers.clear(None if name is None else self._in_flight.get(name))
 
     # -- in --------------------------------------------------------------------------------------------
 

@@ -821,6 +821,14 @@ def test_his4_an_end_that_waits_is_not_told_when_it_is_not_kept_any_more() -> No
     assert (told["taskId"], told["status"], told["statusMessage"]) == (handle, "completed", "still there")
 
 
+def test_sub2_nothing_older_is_told_in_its_place() -> None:
+    host, _, exchange = unread()
+    host.now += DAY_MS
+    assert statuses(host, exchange) == []
+    host.answer("tasks/get", task())
+    assert statuses(host, exchange) == []
+
+
 def test_his4_nor_does_it_wait_for_longer_than_that() -> None:
     """Nobody reads, and yet it is removed when the store removes what is past its time."""
     host, _, exchange = unread()

@@ -349,6 +349,14 @@ def test_prx3_what_is_no_text_is_left_out_whole() -> None:
     assert cut == {"content": [*texts("first", NOTE)["content"]], "isError": True}
 
 
+def test_prx3_what_is_no_text_and_just_fits_is_left_in() -> None:
+    image = {"type": "image", "data": "A" * 2000, "mimeType": "image/png"}
+    kept = {"content": [image, *texts(NOTE)["content"]]}
+    whole = {"content": [image, *texts("x" * 1000)["content"]]}
+    most = len(encode(result_as_kept(kept)))
+    assert view(called(make_proxy(response_bytes=most), whole)) == kept
+
+
 def test_prx3_not_even_the_beginning_of_a_text_may_fit() -> None:
     bare = len(encode(result_as_kept(texts(NOTE))))
     for spare in (0, 5):

@@ -183,6 +183,11 @@ def test_prx10_all_that_was_declared_is_shown_or_nothing_is() -> None:
     assert not is_shown([], forms, 9)
 
 
+def test_upd4_what_the_author_of_a_form_should_mend_is_shown_all_the_same() -> None:
+    schema = {"type": "object", "properties": {}, "required": ["nowhere"]}
+    assert is_shown({"a": form(requestedSchema=schema)}, {"elicitation": {"form": {}}}, 9)
+
+
 def test_prx10_an_update_must_declare_what_it_answers() -> None:
     outstanding = {"a": form(), "b": URL}
     forms: dict[str, Any] = {"elicitation": {}}
