@@ -24,7 +24,7 @@ __all__ = ["Outbox", "Stream", "Streams"]
 TOOLS_CHANGED = ("tools",)
 """Outbox subject of a tools/list change; tuples cannot collide with task ids."""
 
-Message = Callable[[], dict[str, Any] | None]
+Draft = Callable[[], dict[str, Any] | None]
 """Makes a message when it can be sent. ``None``: by now there is nothing to say."""
 
 
@@ -33,10 +33,10 @@ class Outbox:
     """What waits to be sent on one exchange: the latest of each subject, in order of first arrival."""
 
     exchange: Hashable
-    _waiting: dict[Hashable, Message] = field(init=False, factory=dict)
+    _waiting: dict[Hashable, Draft] = field(init=False, factory=dict)
     _busy: bool = field(init=False, default=False)
 
-    def put(self, subject: Hashable, message: Message) -> tuple[Send, ...]:
+    def put(self, subject: Hashable, message: Draft) -> tuple[Send, ...]:
         """Offer news of ``subject``; return what can be sent at once."""
         self._waiting[subject] = message
         return () if self._busy else self.ready()

@@ -189,7 +189,7 @@ def _check_string(field: Mapping[str, Any], value: Any) -> str | None:
         return " must be a string"
     if problem := _check_range(field, len(value), "minLength", "maxLength"):
         return problem
-    known_format = FORMATS.get(field.get("format", ""))
+    known_format = FORMATS.get(field["format"]) if "format" in field else None
     if known_format is not None and not known_format.fits(value):
         return f" must be {known_format.wanted}"
     titled = [option["const"] for option in field.get("oneOf", ())]

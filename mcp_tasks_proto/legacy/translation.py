@@ -226,7 +226,7 @@ def modern_capabilities(declared: Object) -> dict[str, Any]:
     return capabilities
 
 
-def modern_params(params: Object, capabilities: Object, *, tasks: bool = False) -> dict[str, Any]:
+def modern_params(params: Object, capabilities: Object, *, tasks: bool) -> dict[str, Any]:
     """Return a request's params with the metadata that a modern one carries.
 
     ``capabilities`` are the session's; ``tasks`` declares the extension beside them.

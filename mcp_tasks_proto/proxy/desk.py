@@ -117,10 +117,20 @@ class Desk:
         kept = loaded.snapshot
         readable = is_readable(kept, shared.settings.retention, shared.now)
         # A task of the proxy's own goes with its end, which nobody else has: it does not work again (LIFE.1).
-        over = binding.promoted and (loaded.binding is None or (kept is not None and not readable))
+        removed = loaded.binding is None and not self._may_be_elsewhere(binding)
+        over = binding.promoted and (removed or (kept is not None and not readable))
         if over or (not readable and shared.now >= binding.expires_at_ms):
             return then(None)
         return then(KnownTask(binding, kept if readable else None))
+
+    def _may_be_elsewhere(self, binding: Binding) -> bool:
+        """Whether a promoted task of which only its sealed handle tells may go on at another proxy (TTL.1).
+
+        It may for as long as its end cannot have been kept for its time and removed.
+        """
+        settings = self.shared.settings
+        deleted = binding.project in settings.deleted_projects
+        return not deleted and settings.retention.has_payload(binding.bound_at_ms, self.shared.now)
 
     # -- remembering a task ------------------------------------------------------------------------------
 

@@ -239,11 +239,11 @@ class ProxyEngine:
     def _settings_changed(self, changed: SettingsChanged) -> None:
         before = self._shared.settings
         self._shared.put_in_force(changed.settings)
-        if changed.settings.deleted_projects - before.deleted_projects:
-            self._purge()
         self._discoveries.settings_changed()
         self._calls.forget_results()
         self._listeners.settings_changed()
+        if changed.settings.deleted_projects - before.deleted_projects:
+            self._purge()
 
     def _access_changed(self, changed: AccessChanged) -> None:
         exchange = self._callers.find(changed.exchange)

@@ -378,6 +378,7 @@ class Listeners:
         """Bring no more news of a task; an upstream's stream goes with the last of its tasks."""
         stream = listened.stream
         del stream.tasks[listened.binding.handle]
+        listened.source = None
         self.desk.shared.timers.clear(listened)
         for source in list(stream.sources):
             # Two upstreams may well have tasks of the same id.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from itertools import count
 from typing import Any, Final
 
-from attrs import define, field
+from attrs import define, field, fields, has
 
 from mcp_tasks_proto.inputs import HttpHead, MessageReceived, SessionEnded, StreamRequested
 from mcp_tasks_proto.legacy.messages import ServerAsked
@@ -14,9 +15,11 @@ from mcp_tasks_proto.legacy.proxy import DualEraProxy, SendLegacyUpstream, Upstr
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy import (
     Access,
+    HandleCodec,
     MessageAdmitted,
     SendUpstream,
     StopUpstream,
+    StoredHandles,
     Upstream,
     UpstreamAnswered,
     UpstreamFailed,
@@ -25,11 +28,12 @@ from mcp_tasks_proto.proxy import (
 from mcp_tasks_proto.requester import NotificationReceived, RequestFailed, ResponseReceived
 from mcp_tasks_proto.requester.inputs import HttpReply
 from mcp_tasks_proto.testing import ProxyHost, ProxyStore
+from mcp_tasks_proto.timers import Timers
 from mcp_tasks_proto.vocabulary import LEGACY_VERSION
 from mcp_tasks_proto.wire.jsonrpc import notification_message, request_message
 from tests.unit.proxy_world import CREATED, START, make_settings
 
-__all__ = ["DualEraHost", "legacy_task", "make_dual_era"]
+__all__ = ["DualEraHost", "held", "legacy_task", "make_dual_era"]
 
 SESSION: Final = "upstream-session"
 TASKS: Final[Mapping[str, Any]] = {"tasks": {"cancel": {}, "list": {}, "requests": {"tools": {"call": {}}}}}
@@ -221,6 +225,7 @@ def make_dual_era(
     proxy_limits: Any = None,
     limits: Limits | None = None,
     http: bool = True,
+    codec: HandleCodec | None = None,
     **settings: Any,
 ) -> DualEraHost:
     """Return a proxy before these upstreams, or before one with the name ``renderer``."""
@@ -229,9 +234,33 @@ def make_dual_era(
             *(upstreams or (Upstream(name="renderer", http=http),)), limits=proxy_limits, **settings
         ),
         limits=limits or Limits(),
+        codec=codec or StoredHandles(),
         node="node-1",
     )
     return DualEraHost(engine=engine, store=store or ProxyStore(), now=START, http=http)
+
+
+def held(engine: Any) -> int:
+    """Return how much there is in all collections that can be reached from an engine; timers left out."""
+    seen: set[int] = set()
+    total = 0
+    found = [engine]
+    while found:
+        thing = found.pop()
+        if id(thing) in seen or isinstance(thing, Timers):
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, dict):
+            found += [*thing, *thing.values()]
+        elif isinstance(thing, (tuple, list, set, frozenset, deque)):
+            found += thing
+        elif has(type(thing)):
+            found += [getattr(thing, known.name) for known in fields(type(thing))]
+            continue
+        else:
+            continue
+        total += len(thing)
+    return total
 
 
 def session_headers(session: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ import pytest
 from mcp_tasks_proto import (
     ConnectionClosed,
     ExchangeClosed,
+    HmacSealer,
     HttpHead,
     LoadFailed,
     LocalProtocolError,
@@ -18,25 +19,29 @@ from mcp_tasks_proto import (
     TimePassed,
 )
 from mcp_tasks_proto.effects import OpenStream, Reply, StopCall
-from mcp_tasks_proto.errors import internal_error
+from mcp_tasks_proto.errors import internal_error, limit_reached
 from mcp_tasks_proto.legacy.proxy import HandlesListed
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy import (
     Access,
     AccessChanged,
     DropTask,
+    HandleKey,
     InputKind,
     ProxyLimits,
     SaveBinding,
+    SealedHandles,
     SettingsChanged,
     ToolProfile,
     Upstream,
     UpstreamAnswered,
     UpstreamFailed,
 )
+from mcp_tasks_proto.proxy.callers import SHUTTING_DOWN
 from mcp_tasks_proto.wire.jsonrpc import error_message, notification_message, request_message, result_message
 from tests.unit.dual_era_proxy_world import DualEraHost, legacy_task, legacy_tool, make_dual_era
 from tests.unit.proxy_world import (
+    ToyAead,
     completed,
     create,
     discover,
@@ -51,6 +56,7 @@ from tests.unit.proxy_world import (
 from tests.unit.world import ACCEPTED, form
 
 ELICITATION: dict[str, Any] = {"elicitation": {}}
+OLD_KEY, NEW_KEY = b"o" * 32, b"n" * 32
 
 
 def bridged(capabilities: dict[str, Any] | None = None, **settings: Any) -> DualEraHost:
@@ -151,8 +157,8 @@ def test_lim3_there_are_so_many_sessions() -> None:
 def test_lim3_there_may_be_no_room_to_ask_what_there_is() -> None:
     host = make_dual_era(proxy_limits=ProxyLimits(exchanges=1))
     host.request("server/discover")
-    refused = host.initialize()
-    assert error(host.reply_to(refused))["data"]["reason"] == "exchanges"
+    refused = host.initialize(id=9)
+    assert host.of(Reply) == [Reply(refused, error_message(9, limit_reached("exchanges")), 200)]
 
 
 def test_std1_on_a_shared_channel_the_connection_is_the_session() -> None:
@@ -183,12 +189,23 @@ def test_leg2_a_stream_for_what_is_said_unasked_and_the_end_of_a_session() -> No
     name = host.waiting("subscriptions/listen").request
     acknowledged = {"notifications": {"toolsListChanged": True}}
     host.notify("subscriptions/listen", "notifications/subscriptions/acknowledged", acknowledged)
+    assert host.sent_on(stream) == []
     host.notify("subscriptions/listen", "notifications/tools/list_changed", {})
     assert [one["method"] for one in host.sent_on(stream)] == ["notifications/tools/list_changed"]
     ended = host.head("DELETE")
     assert [one.http_status for one in host.of(Reply) if one.exchange == ended] == [200]
     assert name not in host.in_flight
     assert error(host.reply_to(host.ask("ping")))["code"] == -32600
+
+
+def test_leg2_sec1_the_first_thing_in_a_session_may_be_a_stream_for_its_caller() -> None:
+    host = make_dual_era(Upstream(name="one"), Upstream(name="two"))
+    access = Access(authorizations={"one": "alices"})
+    host.initialize(principal="alice", access=access)
+    discover(host)
+    host.head("GET", principal="alice")
+    listening = [one for one in host.in_flight.values() if one.message["method"] == "subscriptions/listen"]
+    assert [(one.upstream, one.authorization) for one in listening] == [("one", "alices")]
 
 
 def test_leg2_a_stream_that_breaks_is_listened_for_no_more() -> None:
@@ -204,7 +221,41 @@ def test_sub4_a_proxy_that_stops_ends_streams_and_opens_no_sessions() -> None:
     stream = host.head("GET")
     host.give(ShutdownStarted())
     assert stream in [one.exchange for one in host.of(Reply)]
-    assert "shutting down" in error(host.reply_to(host.initialize(id=9)))["message"]
+    opening, again = host.initialize(id=9), host.head("GET")
+    assert host.of(Reply)[-2:] == [shut_down(opening, 9), shut_down(again, None)]
+
+
+def shut_down(exchange: int, request_id: Any) -> Reply:
+    """What is said where the proxy takes no more requests."""
+    return Reply(exchange, error_message(request_id, SHUTTING_DOWN), 503)
+
+
+def test_sub4_a_session_that_is_being_opened_when_the_proxy_stops_is_not_opened() -> None:
+    host = make_dual_era()
+    opening = host.initialize(id=9)
+    host.give(ShutdownStarted())
+    discover_all(host)
+    assert host.of(Reply) == [shut_down(opening, 9)]
+
+
+@pytest.mark.parametrize("method", ["tools/list", "tools/call", "tasks/get", "tasks/result", "tasks/cancel"])
+def test_sub4_a_proxy_that_stops_takes_no_requests_of_sessions(method: str) -> None:
+    host = bridged()
+    params = {"taskId": made(host), "name": "render"}
+    host.give(ShutdownStarted())
+    exchange = host.ask(method, params, id=7)
+    assert host.of(Reply)[-1] == shut_down(exchange, 7)
+
+
+@pytest.mark.parametrize("step", ["tasks/get", "tasks/cancel"])
+def test_sub4_a_cancellation_under_way_when_the_proxy_stops_goes_no_further(step: str) -> None:
+    host = bridged()
+    exchange = host.ask("tasks/cancel", {"taskId": made(host)}, id=7)
+    if step == "tasks/cancel":
+        host.answer("tasks/get", task(task_id="up-7"))
+    host.give(ShutdownStarted())
+    host.answer(step, {} if step == "tasks/cancel" else task(task_id="up-7"))
+    assert host.of(Reply)[-1] == shut_down(exchange, 7)
 
 
 # -- hidden --------------------------------------------------------------------------------------------------
@@ -219,7 +270,8 @@ def test_prx_hidden_where_nothing_is_bridged_there_are_no_tasks() -> None:
     host.answer("tools/call", {"content": []})
     assert result(host.reply_to(exchange)) == {"content": []}
     for method in ("tasks/get", "tasks/result", "tasks/cancel", "tasks/list", "tasks/update"):
-        assert error(host.reply_to(host.ask(method, {"taskId": "x"})))["code"] == -32601
+        refused = error(host.reply_to(host.ask(method, {"taskId": "x"})))
+        assert refused == {"code": -32601, "message": f"Method not found: {method}"}
     listed = result(host.reply_to(host.ask("tools/list")))
     assert "execution" not in listed["tools"][0]
 
@@ -284,6 +336,16 @@ def test_prx_bridge_a_task_is_nested_and_begins_as_working() -> None:
     assert "up-7" not in str(created)
 
 
+def test_leg1_methods_of_the_other_era_are_none_of_this_ones() -> None:
+    """Not even where there are tasks: an update would be one, if it came by another name."""
+    host = bridged()
+    params = {"taskId": made(host), "inputResponses": {}}
+    for method in ("tasks/update", "tasks/anything", "server/discover", "subscriptions/listen"):
+        refused = error(host.reply_to(host.ask(method, params)))
+        assert refused == {"code": -32601, "message": f"Method not found: {method}"}
+    assert host.in_flight == {}
+
+
 def test_prx_bridge_to_a_legacy_upstream_both_ends_speak_it() -> None:
     host = make_dual_era(bridging=True)
     host.initialize()
@@ -316,6 +378,24 @@ def test_leg3_a_result_at_once_is_a_task_that_has_ended() -> None:
     ended = result(host.reply_to(host.ask("tasks/result", {"taskId": created["taskId"]})))
     assert (ended["content"], ended["isError"]) == ([], True)
     assert ended["_meta"]["io.modelcontextprotocol/related-task"] == {"taskId": created["taskId"]}
+
+
+def test_prx16_a_result_at_once_is_bound_to_the_node_that_has_it() -> None:
+    """So that it can be told which tasks have gone with a node."""
+    host = bridged()
+    host.ask("tools/call", {"name": "render", "arguments": {}, "task": {}})
+    host.answer("tools/call", {"content": []})
+    assert [one.node for one in host.store.bindings.values()] == ["node-1"]
+
+
+def test_prx5_handles_of_sessions_are_made_as_all_are() -> None:
+    codec = SealedHandles([HandleKey("a", ToyAead(b"k"))])
+    host = bridged(codec=codec)
+    handle = made(host)
+    opened = codec.open(handle)
+    assert opened is not None
+    assert opened.upstream_task_id == "up-7"
+    assert host.store.bindings == {}
 
 
 def test_leg3_a_result_at_once_that_cannot_be_kept_is_an_error() -> None:
@@ -411,6 +491,28 @@ def test_leg4_the_result_is_waited_for() -> None:
     assert ended["content"] == [{"type": "text", "text": "done"}]
 
 
+def test_ttl1_a_task_that_outlives_its_ttl_is_looked_at_now_and_then() -> None:
+    """The upstream still has it: who waits for its result waits on, and nobody is asked without a pause."""
+    host = bridged()
+    host.reads = True
+    handle = made(host)
+    waiting = host.ask("tasks/result", {"taskId": handle}, id=3)
+    lasting = task(task_id="up-7", ttlMs=5000, pollIntervalMs=60_000)
+    host.answer("tasks/get", lasting)
+    host.advance(5000)
+    for asked in (2, 3):
+        assert methods(host).count("tasks/get") == asked
+        host.answer("tasks/get", lasting)
+        host.advance(999)
+        assert methods(host).count("tasks/get") == asked
+        host.advance(1)
+    host.answer("tasks/get", lasting)
+    host.advance(60_000)
+    for _ in range(2):  # to the waiter, and to the stream that it listens to
+        host.answer("tasks/get", completed(taskId="up-7"))
+    assert result(host.reply_to(waiting))["content"] == [{"type": "text", "text": "done"}]
+
+
 def test_leg8_what_a_task_asks_is_asked_on_the_stream_of_its_result() -> None:
     host = bridged()
     host.reads = True
@@ -457,6 +559,23 @@ def test_leg8_a_question_that_is_answered_with_an_error_stops_the_task() -> None
     host.answer("tasks/cancel", {})
 
 
+def test_leg8_a_task_that_goes_on_all_the_same_asks_again_who_comes_back() -> None:
+    """To be told that it is not wanted binds no upstream (PRX.11); until it has an answer it may wait."""
+    host = bridged({"sampling": {}}, input_kinds=frozenset(InputKind))
+    host.reads = True
+    handle = made(host)
+    sampling = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}}
+    asks = task("input_required", "up-7", inputRequests={"a": sampling})
+    for request_id in (3, 4):
+        waiting = host.ask("tasks/result", {"taskId": handle}, id=request_id)
+        host.answer("tasks/get", asks)
+        question = host.sent_on(waiting)[-1]
+        assert question["method"] == "sampling/createMessage"
+        host.arrive(error_message(question["id"], internal_error("no model")), session="session-1")
+        host.answer("tasks/cancel", {})
+        host.tell("notifications/cancelled", {"requestId": request_id})
+
+
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
 @pytest.mark.parametrize("task_id", [7, "nobody's"])
 def test_leg7_an_unknown_task(method: str, task_id: Any) -> None:
@@ -484,7 +603,9 @@ def test_leg5_prx11_a_cancellation_is_answered_once_the_upstream_has_cancelled()
     host.answer("tasks/cancel", {})
     host.answer("tasks/get", task(task_id="up-7"))
     assert exchange not in [one.exchange for one in host.of(Reply)]
-    host.advance(1000)
+    host.advance(999)
+    assert host.in_flight == {}, "it is polled as often as it says (PRX.12)"
+    host.advance(1)
     host.answer("tasks/get", task("cancelled", "up-7"))
     assert result(host.reply_to(exchange))["status"] == "cancelled"
 
@@ -732,6 +853,20 @@ def test_leg7_pages_follow_each_other() -> None:
         assert error(host.reply_to(refused))["code"] == -32602
 
 
+def test_leg7_pages_go_on_when_cursors_are_sealed_otherwise() -> None:
+    host = bridged_for(proxy_limits=ProxyLimits(listed_tasks=1))
+    handles = sorted(made(host, f"up-{number}", principal="alice", id=number + 10) for number in range(3))
+    params: dict[str, Any] = {}
+    listed = []
+    for number, keys in enumerate(([OLD_KEY], [NEW_KEY, OLD_KEY], [NEW_KEY])):
+        settings = make_settings(bridging=True, sealer=HmacSealer(keys), limits=ProxyLimits(listed_tasks=1))
+        host.give(SettingsChanged(settings))
+        page = result(host.reply_to(listed_by(host, params, principal="alice", id=number + 20)))
+        listed += [one["taskId"] for one in page["tasks"]]
+        params = {"cursor": page.get("nextCursor")}
+    assert listed == handles
+
+
 def test_leg7_a_state_of_a_round_is_no_cursor() -> None:
     """It is sealed with the same keys, and may be nested deeper than any cursor."""
     host = bridged_for()
@@ -787,6 +922,35 @@ def test_can7_whoever_leaves_while_the_tasks_are_asked_for_is_waited_for_no_more
     answer_polls(host)
     with pytest.raises(LookupError):
         host.reply_to(exchange)
+
+
+def test_lim3_whoever_leaves_while_the_tasks_are_asked_for_makes_room_for_others() -> None:
+    host = bridged_for(proxy_limits=ProxyLimits(exchanges=2))
+    handles = [made(host, f"up-{number}", principal="alice", id=number + 10) for number in range(2)]
+    host.ask("tasks/list", principal="alice", id=20)
+    refused = host.ask("tasks/get", {"taskId": handles[0]}, principal="alice", id=21)
+    assert error(host.reply_to(refused))["data"]["reason"] == "exchanges"
+    host.tell("notifications/cancelled", {"requestId": 20}, principal="alice")
+    exchange = host.ask("tasks/get", {"taskId": handles[0]}, principal="alice", id=22)
+    answer_polls(host)
+    assert result(host.reply_to(exchange))["taskId"] == handles[0]
+
+
+def test_sec1_each_caller_who_lists_at_the_same_time_is_told_of_its_own() -> None:
+    host = bridged_for()
+    host.initialize(principal="bob")
+    callers: list[dict[str, Any]] = [
+        {"principal": name, "session": f"session-{n}"} for n, name in ((1, "alice"), (2, "bob"))
+    ]
+    handles = [made(host, f"up-{number}", id=10, **facts) for number, facts in enumerate(callers)]
+    host.held = True
+    exchanges = [host.ask("tasks/list", id=30, **facts) for facts in callers]
+    host.held = False
+    for listing in reversed(host.asked):
+        host.give(host.store.answer(listing))
+    answer_polls(host)
+    listed = [result(host.reply_to(exchange))["tasks"] for exchange in exchanges]
+    assert [[one["taskId"] for one in tasks] for tasks in listed] == [[handle] for handle in handles]
 
 
 def test_leg7_the_store_may_be_late_or_fail_or_answer_nobody() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 
-from mcp_tasks_proto import ExchangeClosed, LocalProtocolError, TimePassed
+from mcp_tasks_proto import MODERN_VERSION, ExchangeClosed, LocalProtocolError, TimePassed
+from mcp_tasks_proto.effects import Reply
 from mcp_tasks_proto.legacy.messages import ConnectionLost, ServerAsked, StreamOpened
 from mcp_tasks_proto.legacy.proxy import (
     DualEraUpstreams,
@@ -26,9 +28,9 @@ from mcp_tasks_proto.proxy import (
 )
 from mcp_tasks_proto.requester import NotificationReceived, RequestFailed, ResponseReceived
 from mcp_tasks_proto.vocabulary import LEGACY_VERSION
-from mcp_tasks_proto.wire.jsonrpc import notification_message, request_message
-from tests.unit.dual_era_proxy_world import DualEraHost, legacy_task, legacy_tool, make_dual_era
-from tests.unit.proxy_world import FORMS, START, discover, error, make_settings, reason, result, view
+from mcp_tasks_proto.wire.jsonrpc import notification_message, request_message, result_message
+from tests.unit.dual_era_proxy_world import TASKS, DualEraHost, held, legacy_task, legacy_tool, make_dual_era
+from tests.unit.proxy_world import FORMS, START, create, discover, error, make_settings, reason, result, view
 from tests.unit.world import ACCEPTED, form
 
 FORM = form()["params"]
@@ -145,6 +147,21 @@ def test_prx2_a_legacy_upstream_has_its_discovery_kept() -> None:
     assert len(host.sent_legacy("tools/list")) == 2
 
 
+def test_prx2_what_a_legacy_upstream_lists_is_kept_for_each_authorization() -> None:
+    """Whatever it says: that all see the same is a word of the other era."""
+    host = make_dual_era()
+    for name in ("alice", "bob"):
+        host.request("tools/list", access=Access(authorizations={"renderer": name}))
+        discovering = host.waiting("server/discover").request
+        host.give(UpstreamAnswered(request=discovering, message=None, http_status=400))
+        said = {"protocolVersion": LEGACY_VERSION, "capabilities": {"tools": {}}, "cacheScope": "public"}
+        host.answer("initialize", said)
+        host.accept("notifications/initialized")
+        host.answer("tools/list", {"tools": [legacy_tool(name)], "cacheScope": "public"})
+    listed = [result(one.message)["tools"] for one in host.of(Reply) if one.message is not None]
+    assert [[tool["name"] for tool in tools] for tools in listed] == [["alice"], ["bob"]]
+
+
 def test_prx2_an_upstream_without_tasks_advertises_none() -> None:
     host = make_dual_era()
     exchange = host.request("server/discover")
@@ -212,7 +229,12 @@ def test_a_listener_who_is_first_does_not_keep_the_era_from_showing() -> None:
     """A listen request is not answered, so that ``server/discover`` goes ahead of it."""
     host = make_dual_era()
     host.request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
-    assert [one.message["method"] for one in host.in_flight.values()] == ["server/discover"]
+    (probe,) = host.in_flight.values()
+    assert (probe.message["method"], probe.upstream, probe.authorization) == (
+        "server/discover",
+        "renderer",
+        "",
+    )
     discover_only(host)
     assert [one.message["method"] for one in host.in_flight.values()] == ["subscriptions/listen"]
 
@@ -221,6 +243,70 @@ def discover_only(host: DualEraHost) -> None:
     """Answer a probe."""
     found = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}}
     host.answer("server/discover", found)
+
+
+def test_prx2_a_modern_upstream_says_itself_for_how_long_it_is_so() -> None:
+    host = make_dual_era()
+    for _ in range(3):
+        exchange = host.request("tools/call", {"name": "render"})
+        discovered = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "ttlMs": 0}
+        host.answer("server/discover", discovered)
+        listed = [{"name": "render", "inputSchema": {"type": "object"}}]
+        host.answer("tools/list", {"tools": listed, "ttlMs": 3_600_000})
+        host.answer("tools/call", {"content": []})
+        assert view(host.reply_to(exchange)) == {"content": []}
+
+
+@pytest.mark.parametrize("http", [True, False])
+def test_prx4_how_a_modern_upstream_refuses_is_told(http: bool) -> None:
+    """Over HTTP a status may be all that it says; on stdio there is none."""
+    host = make_dual_era(http=http)
+    exchange = host.request("tools/call", {"name": "render"})
+    if not http:
+        discover_only(host)
+    discover(host)
+    name = host.waiting("tools/call").request
+    if http:
+        host.give(UpstreamAnswered(request=name, message=None, http_status=403))
+        assert reason(host.reply_to(exchange)) == "upstream_refused"
+    else:
+        host.give(ResponseReceived(request=name, message=result_message(name, {"content": []})))
+        assert view(host.reply_to(exchange)) == {"content": []}
+
+
+def test_a_modern_upstream_that_breaks_off_is_modern_all_the_same() -> None:
+    """Over HTTP a connection that broke says nothing of the era: nobody has to wait until that shows."""
+    host = make_dual_era()
+    exchange = host.request("tools/call", {"name": "render"})
+    discover(host, ttl_ms=0)
+    host.answer("tools/call", create())
+    handle = result(host.reply_to(exchange))["taskId"]
+    host.request("server/discover")
+    host.fail("server/discover")
+    assert host.waiting("server/discover"), "it is asked again"
+    host.request("tasks/get", {"taskId": handle})
+    assert host.waiting("tasks/get").task_path
+
+
+def test_an_upstream_of_a_later_version_is_asked_in_it() -> None:
+    versions = ("2027-03-26", MODERN_VERSION)
+    host = make_dual_era(versions=versions, http=False)
+    exchange = host.request("tools/call", {"name": "render"})
+    probe = host.waiting("server/discover").message["params"]["_meta"]
+    assert probe == {
+        "io.modelcontextprotocol/protocolVersion": "2027-03-26",
+        "io.modelcontextprotocol/clientInfo": {"name": "proxy", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {
+            "elicitation": {"form": {}},
+            "extensions": {"io.modelcontextprotocol/tasks": {}},
+        },
+    }
+    discovered = {"supportedVersions": ["2027-03-26"], "capabilities": {"tools": {}}, "ttlMs": 60_000}
+    host.answer("server/discover", discovered)
+    host.answer("server/discover", discovered)
+    host.answer("tools/list", {"tools": [{"name": "render", "inputSchema": {"type": "object"}}]})
+    host.answer("tools/call", {"content": []})
+    assert view(host.reply_to(exchange)) == {"content": []}
 
 
 def test_an_upstream_that_comes_back_modern_is_found_out() -> None:
@@ -274,8 +360,10 @@ def test_an_upstream_that_is_said_to_be_modern_is_never_greeted() -> None:
     name = host.waiting("server/discover").request
     host.give(UpstreamAnswered(request=name, message=None, http_status=400))
     assert reason(host.reply_to(exchange)) == "upstream_refused"
-    host.request("tools/call", {"name": "render"})
-    assert host.waiting("server/discover")
+    for _ in range(2):
+        host.request("tools/call", {"name": "render"})
+        name = host.waiting("server/discover").request
+        host.give(UpstreamAnswered(request=name, message=None, http_status=400))
     assert host.legacy_sent == []
 
 
@@ -400,8 +488,22 @@ def test_a_round_that_nobody_comes_back_to_is_given_up() -> None:
     host = make_dual_era(proxy_limits=ProxyLimits(request_state_ms=5000))
     call(host, "add")
     host.asks("elicitation/create", FORM, on="tools/call")
-    host.advance(5000)
+    host.advance(4999)
+    assert [one.message["method"] for one in host.in_flight.values()] == ["tools/call"]
+    host.advance(1)
     assert [one.message["method"] for one in host.in_flight.values()] == ["notifications/cancelled"]
+
+
+def test_one_that_somebody_has_come_back_to_is_not() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(request_state_ms=5000))
+    exchange = call(host, "add")
+    host.asks("elicitation/create", FORM, on="tools/call")
+    state = result(host.reply_to(exchange))["requestState"]
+    again = call(host, "add", params={"requestState": state, "inputResponses": {"elicitation": ACCEPTED}})
+    host.accept("a response")
+    host.advance(5000)
+    host.answer("tools/call", {"content": []})
+    assert view(host.reply_to(again)) == {"content": []}
 
 
 def test_the_answer_that_comes_while_a_round_is_open_waits_for_its_caller() -> None:
@@ -436,6 +538,51 @@ def test_sec1_a_question_is_put_to_nobody_where_it_may_be_anothers() -> None:
     assert host.responses()[-1]["error"]["code"] == -32603
 
 
+@pytest.mark.parametrize("whose", ["a call", "a task"])
+def test_lim3_an_upstream_may_ask_so_much(whose: str) -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(input_keys=1))
+    if whose == "a call":
+        call(host, "add")
+        about: dict[str, Any] = {}
+    else:
+        host.request("tasks/get", {"taskId": handed_out(host)}, capabilities=FORMS)
+        host.answer("tasks/get", legacy_task("input_required"))
+        about = {"_meta": related("old-7")}
+    on = "tools/call" if whose == "a call" else "tasks/result"
+    host.asks("elicitation/create", {**FORM, **about}, on=on, id="q1")
+    assert host.responses() == []
+    host.asks("elicitation/create", {**form("Your age?")["params"], **about}, on=on, id="q2")
+    assert [one["error"]["data"] for one in host.responses()] == [{"reason": "ledger_keys"}]
+
+
+def test_leg10_a_task_that_an_upstream_makes_here_is_polled_no_faster_than_others() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(poll_floor_ms=1500))
+    call(host, "add")
+    host.asks("elicitation/create", {**FORM, "task": {}}, on="tools/call")
+    (made,) = host.responses()
+    assert made["result"]["task"]["pollInterval"] == 1500
+
+
+def test_lim3_of_a_list_without_an_end_so_many_pages_are_read() -> None:
+    """A new session may have other tools: which of them take tasks is read again, as far as that goes."""
+    host = make_dual_era(http=False, proxy_limits=ProxyLimits(tool_pages=2))
+    host.answer_call(call(host))
+    host.give(UpstreamSaid(upstream="renderer", authorization="", fact=ConnectionLost()))
+    exchange = call(host)
+    host.open_session(legacy_tool("paint", "required"))
+    before = len(host.sent_legacy("tools/list"))
+    host.give(UpstreamSaid(upstream="renderer", authorization="", fact=ConnectionLost()))
+    host.answer("tools/call", {"content": []})
+    assert view(host.reply_to(exchange)) == {"content": []}
+    exchange = call(host)
+    host.answer("initialize", {"protocolVersion": LEGACY_VERSION, "capabilities": {"tools": {}, **TASKS}})
+    host.accept("notifications/initialized")
+    for page in range(2):
+        host.answer("tools/list", {"tools": [legacy_tool(f"add{page}")], "nextCursor": f"{page}"})
+    assert len(host.sent_legacy("tools/list")) == before + 2
+    assert "task" not in host.sent_legacy("tools/call")[-1]["params"]
+
+
 def test_lim3_so_many_calls_may_be_under_way() -> None:
     host = make_dual_era(proxy_limits=ProxyLimits(upstream_requests=2))
     exchange = call(host, "add")
@@ -444,8 +591,17 @@ def test_lim3_so_many_calls_may_be_under_way() -> None:
     second = call(host, "add")
     host.asks("elicitation/create", FORM, on=None)
     third = call(host, "add")
-    assert "calls" in str(error(host.reply_to(third)))
+    assert error(host.reply_to(third))["data"] == {"reason": "calls"}
     assert second != third
+
+
+def test_lim3_a_call_whose_caller_left_is_under_way_no_longer() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(upstream_requests=1))
+    for number in range(1, 4):
+        exchange = call(host, "add")
+        assert len(host.sent_legacy("tools/call")) == number
+        host.give(ExchangeClosed(exchange))
+        host.accept("notifications/cancelled")
 
 
 # -- questions of tasks --------------------------------------------------------------------------------------
@@ -490,6 +646,25 @@ def test_prx10_a_task_is_asked_what_its_call_declared() -> None:
     assert host.responses()[0]["error"]["code"] == -32601
 
 
+def test_prx10_also_before_it_is_one() -> None:
+    host = make_dual_era(input_kinds=frozenset(InputKind))
+    call(host, capabilities=FORMS)
+    assert host.sent_legacy("tools/call")[0]["params"]["task"] == {}
+    host.asks("sampling/createMessage", SAMPLE, on="tools/call")
+    assert host.responses()[0]["error"]["code"] == -32601
+
+
+def test_prx4_a_poll_that_waited_too_long_for_a_question_is_answered_once() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(request_timeout_ms=1000))
+    handle = handed_out(host)
+    exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    host.answer("tasks/get", legacy_task("input_required"))
+    host.advance(1000)
+    assert reason(host.reply_to(exchange)) == "upstream_unavailable"
+    host.advance(2000)
+    assert [one.message["method"] for one in host.in_flight.values()] == ["tasks/result"]
+
+
 def test_prx11_cancel_is_passed_on_and_acknowledged() -> None:
     host = make_dual_era()
     handle = handed_out(host)
@@ -512,8 +687,9 @@ def test_prx_after_a_restart_a_task_of_the_session_before_may_be_lost_and_its_ow
     handle = handed_out(before)
     host = make_dual_era(store=before.store)
     exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
-    attempt = host.waiting("tasks/get").request
-    host.give(UpstreamAnswered(request=attempt, message=None, http_status=400))
+    attempt = host.waiting("tasks/get")
+    assert attempt.task_path, "what shows the era is the engine's own request, and nothing else of it (PRX.3)"
+    host.give(UpstreamAnswered(request=attempt.request, message=None, http_status=400))
     host.open_session()
     assert host.sent_legacy("tasks/get")[0]["params"]["taskId"] == "old-7"
     host.refuse("tasks/get", {"code": -32602, "message": "no such task"})
@@ -532,6 +708,59 @@ def test_lim3_of_tasks_that_are_polled_no_more_what_they_ask_is_forgotten() -> N
     assert view(host.reply_to(exchange))["inputRequests"]
     handed_out(host, "old-2")
     assert "tasks/result" not in [one.message["method"] for one in host.in_flight.values()]
+
+
+def test_leg8_after_a_restart_a_task_is_asked_what_its_call_declared() -> None:
+    """All that is known of it then is what its binding says; whoever polls it has it followed."""
+    kinds = frozenset(InputKind)
+    before = make_dual_era(input_kinds=kinds)
+    handle = handed_out(before, capabilities=FORMS)
+    host = make_dual_era(store=before.store, input_kinds=kinds)
+    exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    attempt = host.waiting("tasks/get").request
+    host.give(UpstreamAnswered(request=attempt, message=None, http_status=400))
+    host.open_session()
+    host.answer("tasks/get", legacy_task("input_required"))
+    host.asks("sampling/createMessage", {**SAMPLE, "_meta": related("old-7")}, on="tasks/result", id="q1")
+    assert host.responses()[0]["error"]["code"] == -32601
+    host.asks("elicitation/create", {**FORM, "_meta": related("old-7")}, on="tasks/result", id="q2")
+    (asked,) = view(host.reply_to(exchange))["inputRequests"].values()
+    assert asked["params"]["message"] == FORM["message"]
+
+
+def waits_for_input(host: DualEraHost, handle: str, task_id: str) -> dict[str, Any]:
+    """Poll a task that waits for input, have it ask if it has not, and return what its caller is asked."""
+    exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    waiting = sum(one.message["method"] == "tasks/result" for one in host.in_flight.values())
+    host.answer("tasks/get", legacy_task("input_required", task_id))
+    if sum(one.message["method"] == "tasks/result" for one in host.in_flight.values()) > waiting:
+        opened = [one for one in host.in_flight.values() if one.message["method"] == "tasks/result"][-1]
+        question = request_message(f"q {task_id}", "elicitation/create", {**FORM, "_meta": related(task_id)})
+        host.give(ServerAsked(request=opened.request, message=question, new_id="t" * 30))
+    asked: dict[str, Any] = view(host.reply_to(exchange))["inputRequests"]
+    return asked
+
+
+def test_lim3_a_task_that_is_polled_keeps_what_it_asks() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(followed_tasks=2))
+    first, second = handed_out(host, "old-1"), handed_out(host, "old-2")
+    asked = waits_for_input(host, first, "old-1")
+    waits_for_input(host, second, "old-2")
+    assert waits_for_input(host, first, "old-1") == asked != {}
+    handed_out(host, "old-3")  # the one that was polled longest ago makes room
+    (left,) = [one for one in host.in_flight.values() if one.message["method"] == "tasks/result"]
+    assert left.message["params"] == {"taskId": "old-1"}
+    waited_for = [message["params"]["taskId"] for message in host.sent_legacy("tasks/result")]
+    assert waited_for == ["old-1", "old-2"]
+
+
+def test_lim3_a_task_that_made_room_may_end() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(followed_tasks=1))
+    exchange = host.request("tasks/get", {"taskId": handed_out(host, "old-1")}, capabilities=FORMS)
+    handed_out(host, "old-2")
+    host.answer("tasks/get", legacy_task("completed", "old-1"))
+    host.answer("tasks/result", {"content": []})
+    assert view(host.reply_to(exchange))["status"] == "completed"
 
 
 # -- listening -----------------------------------------------------------------------------------------------
@@ -556,7 +785,7 @@ def test_sub1_other_tools_of_a_legacy_upstream_are_told_to_whoever_sees_it() -> 
     host.reads = True
     host.answer_call(call(host))
     wants = {"notifications": {"toolsListChanged": True}}
-    stream = host.request("subscriptions/listen", wants)
+    stream = host.request("subscriptions/listen", wants, access=Access(authorizations={"renderer": ""}))
     stranger = host.request("subscriptions/listen", wants, access=Access(authorizations={}))
     quiet = host.request("subscriptions/listen", {"notifications": {}})
     call(host)
@@ -567,6 +796,36 @@ def test_sub1_other_tools_of_a_legacy_upstream_are_told_to_whoever_sees_it() -> 
     host.answer("tools/call", {"content": []})
     call(host)
     assert len(host.sent_legacy("tools/list")) == 2
+
+
+def test_sub1_an_upstream_of_the_other_era_has_other_tools() -> None:
+    """Whoever listens is told, and what was known of it is asked for again."""
+    host = make_dual_era()
+    host.reads = True
+    host.answer_call(call(host))
+    wants = {"notifications": {"toolsListChanged": True}}
+    stream = host.request("subscriptions/listen", wants, access=Access(authorizations={"renderer": ""}))
+    host.request("tools/call", {"name": "render"})
+    host.streams_open()
+    gone = host.waiting("tools/call").request
+    host.give(UpstreamAnswered(request=gone, message=None, http_status=404))
+    host.refuse("initialize", {"code": -32022, "message": "no", "data": {"supported": ["2026-07-28"]}})
+    discover_only(host)
+    assert [one["method"] for one in host.sent_on(stream)][1:] == ["notifications/tools/list_changed"]
+
+
+def test_sub1_upstreams_that_other_settings_bring_are_listened_to() -> None:
+    host = make_dual_era()
+    host.request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    discover_only(host)
+    old = Upstream(name="old", era="legacy", http=False)
+    host.give(SettingsChanged(make_settings(Upstream(name="renderer"), old, Upstream(name="new"))))
+    found = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}}
+    host.answer("server/discover", found, upstream="new")
+    assert host.waiting("subscriptions/listen", upstream="new").message["params"]["notifications"] == {
+        "toolsListChanged": True
+    }
+    assert [one for one in host.of(SendUpstream) if one.upstream == "old"] == [], "it is said to be legacy"
 
 
 def test_what_is_said_on_the_way_comes_down() -> None:
@@ -637,6 +896,34 @@ def test_a_server_that_pings_is_answered() -> None:
     assert host.responses()[0]["result"] == {}
 
 
+def test_a_stream_that_breaks_is_opened_again_ever_later() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(first_backoff_ms=100, last_backoff_ms=150))
+    host.request("tools/call", {"name": "render"}, capabilities=FORMS)
+    host.turn_legacy()
+    for pause_ms in (100, 150, 150):
+        host.fail("GET")
+        host.advance(pause_ms - 1)
+        assert "GET" not in [one.message["method"] for one in host.in_flight.values()]
+        host.advance(1)
+        assert host.waiting("GET")
+
+
+@pytest.mark.parametrize("why", ["the proxy ends", "it makes room"])
+def test_lim3_the_end_of_a_session_is_waited_for_no_longer_than_anything(why: str) -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(request_timeout_ms=1000, discoveries=1))
+    host.answer_call(call(host, access=Access(authorizations={"renderer": "alice"})))
+    host.advance(5000)
+    if why == "the proxy ends":
+        host.give(UpstreamsClosing())
+    else:
+        host.request("tools/call", {"name": "render"}, access=Access(authorizations={"renderer": "bob"}))
+    (ending,) = [one.send.request for one in host.legacy_sent if one.send.verb == "DELETE"]
+    host.advance(999)
+    assert StopUpstream(ending) not in host.effects
+    host.advance(1)
+    assert StopUpstream(ending) in host.effects
+
+
 def test_the_stream_for_what_is_said_unasked_lets_calls_go_ahead() -> None:
     host = make_dual_era()
     host.request("tools/call", {"name": "render"})
@@ -703,6 +990,18 @@ def test_prx7_what_waited_for_a_session_never_goes_to_another_server(step: str) 
     assert error(host.reply_to(exchange))["code"] == -32603
 
 
+def test_prx7_prx4_a_call_that_did_not_go_to_another_server_was_not_carried_out() -> None:
+    """It waits until it shows of what era the server is by now; then that one is meant no more."""
+    host = make_dual_era()
+    host.answer_call(call(host))
+    exchange = call(host)
+    host.give(UpstreamAnswered(request=host.waiting("tools/call").request, message=None, http_status=404))
+    host.fail("initialize", sent=False)
+    host.give(OTHER_SERVER)
+    discover_only(host)
+    assert reason(host.reply_to(exchange)) == "upstream_unavailable"
+
+
 def test_prx7_what_waited_too_long_for_a_server_that_was_replaced_is_told_once() -> None:
     """Its server is found out about, its time is over, and all of that at one moment: for the host slept."""
     host = make_dual_era(http=False)
@@ -747,6 +1046,57 @@ def test_prx7_the_stream_of_a_server_that_is_not_meant_any_more_is_ended() -> No
     assert host.of(StopUpstream)[1:] == []
 
 
+def test_lim3_a_way_with_something_in_flight_would_be_missed() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(discoveries=1))
+    access = [Access(authorizations={"renderer": name}) for name in ("a", "b", "c")]
+    host.give(ExchangeClosed(call(host, "add", access=access[0])))
+    call(host, "add", access=access[1])
+    assert [one for one in host.legacy_sent if one.send.verb == "DELETE"] == []
+    host.accept("notifications/cancelled")
+    call(host, "add", access=access[2])
+    assert [one.authorization for one in host.legacy_sent if one.send.verb == "DELETE"] == ["a"]
+
+
+def streams(host: DualEraHost) -> list[SendUpstream]:
+    """Return the streams of what is said unasked that are open, or wanted."""
+    return [one for one in host.in_flight.values() if one.message["method"] == "GET"]
+
+
+@pytest.mark.parametrize("task", [False, True])
+def test_lim3_a_stream_for_what_is_said_unasked_keeps_no_way_and_ends_with_it(task: bool) -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(discoveries=1))
+    for name in ("a", "b", "c"):
+        access = Access(authorizations={"renderer": name})
+        exchange = host.request("tools/call", {"name": "render"}, capabilities=FORMS, access=access)
+        host.turn_legacy()
+        host.give(StreamOpened(streams(host)[-1].request))
+        if not task:
+            host.answer("tools/call", {"content": []})
+            continue
+        host.answer("tools/call", {"task": legacy_task(task_id=name)})
+        handle = result(host.reply_to(exchange))["taskId"]
+        host.request("tasks/get", {"taskId": handle}, capabilities=FORMS, access=access)
+        host.answer("tasks/get", legacy_task("cancelled", task_id=name))
+    assert [one.authorization for one in streams(host)] == ["c"]
+    farewells = [one.authorization for one in host.legacy_sent if one.send.verb == "DELETE"]
+    assert farewells == ([] if task else ["a", "b"])
+
+
+def test_lim3_a_way_with_an_answer_that_waits_for_its_caller_would_be_missed() -> None:
+    """What came while a round was open is the end of a call that was carried out."""
+    host = make_dual_era(proxy_limits=ProxyLimits(discoveries=1))
+    alice, bob = (Access(authorizations={"renderer": name}) for name in ("alice", "bob"))
+    exchange = call(host, "add", access=alice)
+    host.asks("elicitation/create", FORM, on="tools/call")
+    host.answer("tools/call", {"content": []})
+    state = result(host.reply_to(exchange))["requestState"]
+    host.answer_call(call(host, "add", access=bob))
+    params = {"requestState": state, "inputResponses": {"elicitation": ACCEPTED}}
+    again = call(host, "add", access=alice, params=params)
+    host.answer("tools/list", {"tools": [legacy_tool("add")]})
+    assert view(host.reply_to(again)) == {"content": []}
+
+
 def test_lim3_ways_that_nobody_would_miss_make_room() -> None:
     host = make_dual_era(proxy_limits=ProxyLimits(discoveries=1))
     access = [Access(authorizations={"renderer": name}) for name in ("a", "b", "c")]
@@ -758,7 +1108,103 @@ def test_lim3_ways_that_nobody_would_miss_make_room() -> None:
     assert [one.authorization for one in host.legacy_sent if one.send.verb == "DELETE"] == ["a"]
 
 
-@pytest.mark.parametrize("name", [0, 99, "1"])
+def opened_in_turn(host: DualEraHost) -> list[str]:
+    """Return under which authorizations sessions were opened."""
+    openings = [one for one in host.legacy_sent if (one.send.message or {}).get("method") == "initialize"]
+    return [one.authorization for one in openings]
+
+
+@pytest.mark.parametrize("end", ["none", "completed", "cancelled", "lost"])
+def test_lim3_a_way_is_missed_for_as_long_as_a_task_of_it_is_followed(end: str) -> None:
+    """Its session may be all that a question of the task can come in."""
+    host = make_dual_era(proxy_limits=ProxyLimits(discoveries=1))
+    alice, bob = (Access(authorizations={"renderer": name}) for name in ("alice", "bob"))
+    handle = handed_out(host, access=alice)
+    if end != "none":
+        host.request("tasks/get", {"taskId": handle}, access=alice)
+    if end == "lost":
+        host.refuse("tasks/get", {"code": -32602, "message": "unknown"})
+    elif end == "none":
+        pass
+    else:
+        host.answer("tasks/get", legacy_task(end))
+    if end == "completed":
+        host.answer("tasks/result", {"content": []})
+    host.answer_call(call(host, access=bob))
+    call(host, access=alice)
+    assert opened_in_turn(host) == (["alice", "bob"] if end == "none" else ["alice", "bob", "alice"])
+
+
+def a_modern_call(host: DualEraHost) -> None:
+    host.request("tools/call", {"name": "render"})
+    if any(one.message["method"] == "server/discover" for one in host.in_flight.values()):
+        discover(host)
+    host.answer("tools/call", {"content": []})
+
+
+def a_modern_call_that_fails(host: DualEraHost) -> None:
+    host.request("tools/call", {"name": "render"})
+    if any(one.message["method"] == "server/discover" for one in host.in_flight.values()):
+        discover(host)
+    host.fail("tools/call")
+
+
+def a_modern_call_given_up(host: DualEraHost) -> None:
+    exchange = host.request("tools/call", {"name": "render"})
+    if any(one.message["method"] == "server/discover" for one in host.in_flight.values()):
+        discover(host)
+    host.give(ExchangeClosed(exchange))
+
+
+def a_legacy_call(host: DualEraHost) -> None:
+    host.answer_call(call(host, "add"))
+
+
+def a_legacy_call_given_up(host: DualEraHost) -> None:
+    host.give(ExchangeClosed(call(host, "add")))
+    host.accept("notifications/cancelled")
+
+
+def a_legacy_task(host: DualEraHost) -> None:
+    number = len(host.effects)
+    handle = handed_out(host, f"old-{number}")
+    poll(host, handle, legacy_task("completed", f"old-{number}"), {"content": []})
+
+
+def another_server(host: DualEraHost) -> None:
+    """Whose answer was never waited for, and the next one's was not either."""
+    for identity in ("other", ""):
+        host.request("tools/call", {"name": "render"})
+        host.give(
+            UpstreamAnswered(request=host.waiting("server/discover").request, message={}, http_status=400)
+        )
+        host.give(SettingsChanged(make_settings(Upstream(name="renderer", identity=identity))))
+        host.answer("initialize", {"protocolVersion": LEGACY_VERSION, "capabilities": {"tools": {}}})
+        host.advance(60_000)
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        a_modern_call,
+        a_modern_call_that_fails,
+        a_modern_call_given_up,
+        a_legacy_call,
+        a_legacy_call_given_up,
+        a_legacy_task,
+        another_server,
+    ],
+)
+def test_lim3_of_what_is_over_nothing_is_held(story: Callable[[DualEraHost], None]) -> None:
+    host = make_dual_era()
+    story(host)
+    before = held(host.engine)
+    for _ in range(3):
+        story(host)
+    assert held(host.engine) == before
+
+
+@pytest.mark.parametrize("name", [0, 99, "1", True, [], None])
 def test_a_host_that_makes_up_names_is_told(name: Any) -> None:
     host = make_dual_era()
     host.request("server/discover")
@@ -797,7 +1243,9 @@ def test_can7_a_listener_of_a_legacy_upstream_may_leave() -> None:
 
 def test_an_upstream_on_stdio_that_does_not_answer_a_probe_is_legacy() -> None:
     host = make_dual_era(http=False)
+    host.give(TimePassed())
     exchange = host.request("tools/call", {"name": "add"})
+    assert host.deadline == START + 10_000
     host.advance(10_000)
     host.open_session(legacy_tool("add"))
     host.answer("tools/call", {"content": []})
@@ -822,6 +1270,21 @@ def test_a_round_whose_call_has_ended_is_forgotten_too() -> None:
     assert host.in_flight == {}
 
 
+def test_an_upstream_that_says_when_it_is_greeted_that_it_is_modern_is_not_greeted_again() -> None:
+    host = make_dual_era()
+    exchange = host.request("tools/call", {"name": "render"})
+    name = host.waiting("server/discover").request
+    host.give(UpstreamAnswered(request=name, message=None, http_status=400))
+    supported = {"supported": ["2026-07-28"]}
+    host.refuse("initialize", {"code": -32022, "message": "no", "data": supported})
+    assert reason(host.reply_to(exchange)) == "upstream_refused"
+    exchange = host.request("tools/call", {"name": "render"})
+    name = host.waiting("server/discover").request
+    host.give(UpstreamAnswered(request=name, message=None, http_status=400))
+    assert reason(host.reply_to(exchange)) == "upstream_refused"
+    assert len(host.sent_legacy("initialize")) == 1
+
+
 @pytest.mark.parametrize("members", [{}, {"taskId": 7}])
 def test_trap25_a_task_without_an_id_is_none(members: dict[str, Any]) -> None:
     host = make_dual_era()
@@ -836,3 +1299,5 @@ def test_an_upstream_may_end_its_session_with_nothing_said_of_what_it_can() -> N
     exchange = host.request("server/discover")
     host.turn_legacy(capabilities=["no object"])
     assert result(host.reply_to(exchange))["capabilities"] == {"tools": {"listChanged": True}}
+    listed = result(host.reply_to(host.request("tools/list")))["tools"]
+    assert listed == []

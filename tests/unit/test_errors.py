@@ -148,6 +148,12 @@ def test_a_plain_number_has_the_status_of_its_code() -> None:
     assert ErrorObject(-32601, "x").http_status == 404
 
 
+def test_neg5_a_capability_is_named_as_a_person_knows_it() -> None:
+    """An extension by its own name, any other with what is wanted of it."""
+    named = missing_capability({**TASKS, "roots": {}, "elicitation": {"form": {}, "url": {}}}).message
+    assert named.endswith(": io.modelcontextprotocol/tasks, roots, elicitation (form, url)")
+
+
 @pytest.mark.parametrize("make", [unknown_task, lambda: limit_reached("tasks"), missing_capability])
 def test_errors_are_values(make: Callable[[], ErrorObject]) -> None:
     assert make() == make()

@@ -289,6 +289,12 @@ def test_an_author_requires_what_is_on_the_form() -> None:
     assert schema_problem(schema, from_peer=True) is None
 
 
+def test_upd4_whoever_is_not_said_to_be_a_peer_is_an_author() -> None:
+    misnamed = {"confirm": form({"name": {"type": "string"}}, ["nmae"])}
+    assert check_requests(misnamed) is not None
+    assert check_requests(misnamed, from_peer=True) is None
+
+
 # -- asking: sampling -----------------------------------------------------------------------------------
 
 

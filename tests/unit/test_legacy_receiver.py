@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_tasks_proto.requester import Completed, Prompt, RequesterLimits, WithdrawPrompt
+from mcp_tasks_proto.requester import Completed, Prompt, RequesterLimits, ShowView, WithdrawPrompt
 from tests.unit.legacy_requester_world import (
     RELATED,
     LegacyHost,
@@ -95,9 +95,10 @@ def test_leg10_it_has_ended_when_it_is_answered_whatever_else_is_asked_beside_it
     assert answer_to(host, "tasks/result") == result
 
 
-def test_leg10_sampling_too() -> None:
+@pytest.mark.parametrize("capabilities", [BOTH, {"sampling": {}}])
+def test_leg10_sampling_too(capabilities: dict[str, Any]) -> None:
     sampled = {"role": "assistant", "content": {"type": "text", "text": "Yes."}, "model": "m"}
-    host, call = asked("sampling/createMessage", sampling()["params"], capabilities=BOTH)
+    host, call = asked("sampling/createMessage", sampling()["params"], capabilities=capabilities)
     host.answer(call, "sampling", sampled)
     assert answer_to(host, "tasks/result") == {**sampled, "_meta": {RELATED: {"taskId": MINE}}}
 
@@ -136,7 +137,7 @@ def test_leg7_all_are_listed_and_no_cursor_is_right() -> None:
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
-@pytest.mark.parametrize("task_id", ["other", 7, None])
+@pytest.mark.parametrize("task_id", ["other", 7, [1], None])
 def test_leg7_an_unknown_id_is_refused(method: str, task_id: Any) -> None:
     host, _ = asked()
     assert answer_to(host, method, {"taskId": task_id}) == {"code": -32602, "message": "Task not found"}
@@ -160,12 +161,24 @@ def test_leg7_one_that_has_ended_is_kept_for_its_time() -> None:
     assert answer_to(host, "tasks/get")["code"] == -32602
 
 
-@pytest.mark.parametrize("ttl", [None, 0, -1, "60", 10**9])
-def test_a_time_to_live_that_is_not_usable_is_the_longest(ttl: Any) -> None:
+@pytest.mark.parametrize(
+    ("ttl", "kept_for"),
+    [
+        (None, 5_000),
+        (0, 5_000),
+        (-1, 5_000),
+        ("60", 5_000),
+        (True, 5_000),
+        (10**9, 5_000),
+        (1, 1),
+        (4_999, 4_999),
+    ],
+)
+def test_a_time_to_live_that_is_not_usable_is_the_longest(ttl: Any, kept_for: int) -> None:
     host = legacy_host(limits=RequesterLimits(received_ttl_ms=5_000))
     host.call()
     host.ask_client("elicitation/create", elicitation(task={"ttl": ttl}), on="tools/call")
-    assert host.responses()[0]["result"]["task"]["ttl"] == 5_000
+    assert host.responses()[0]["result"]["task"]["ttl"] == kept_for
 
 
 def test_a_question_that_nobody_answers_any_more_has_failed() -> None:
@@ -174,7 +187,8 @@ def test_a_question_that_nobody_answers_any_more_has_failed() -> None:
     host.take_all()
     task = answer_to(host, "tasks/get")
     assert (task["status"], task["statusMessage"]) == ("failed", "nobody here answers this")
-    assert answer_to(host, "tasks/result")["code"] == -32603
+    message = "Internal error: nobody here answers this"
+    assert answer_to(host, "tasks/result") == {"code": -32603, "message": message}
 
 
 def test_a_question_of_a_call_that_is_answered_meanwhile_has_failed() -> None:
@@ -216,7 +230,16 @@ def test_lim3_there_is_a_bound_of_tasks_and_of_who_waits() -> None:
     host.ask_client("elicitation/create", elicitation(task={}), message_id=2, new_id="more")
     assert host.responses()[-1]["error"]["data"] == {"reason": "received_tasks"}
     assert answer_to(host, "tasks/result") is None
-    assert answer_to(host, "tasks/result")["data"] == {"reason": "received_tasks"}
+    host.ask_client("tasks/result", {"taskId": MINE}, message_id="too many")
+    refused = host.responses()[-1]
+    assert (refused["id"], refused["error"]["data"]) == ("too many", {"reason": "received_tasks"})
+
+
+def test_life6_no_two_tasks_have_one_id() -> None:
+    host, _ = asked()
+    host.ask_client("elicitation/create", elicitation(task={}), message_id=2, new_id=MINE)
+    assert host.responses()[-1]["error"]["data"] == {"reason": "received_tasks"}
+    assert len(answer_to(host, "tasks/list", {})["tasks"]) == 1
 
 
 def test_where_no_tasks_are_declared_a_question_is_a_question() -> None:
@@ -254,6 +277,22 @@ def test_and_take_it_back() -> None:
     host.reply("tasks/get", legacy_task("input_required", at=1))
     host.advance(2_000)
     assert WithdrawPrompt(call, host.of(Prompt)[0].key) in host.effects
+
+
+def test_each_of_several_is_taken_back_by_itself() -> None:
+    host = server_of_tasks()
+    call = host.call()
+    host.reply("tools/call", nested())
+    for number in (1, 2, 3):
+        question = related(elicitation(f"{number}?", task={}))
+        host.ask_client("elicitation/create", question, message_id=number, new_id=f"mine-{number}")
+    for number, left in ((1, ["2?", "3?"]), (3, ["2?"])):
+        answer_to(host, "tasks/cancel", {"taskId": f"mine-{number}"})
+        host.advance(1_000)
+        host.reply("tasks/get", legacy_task("input_required", at=number))
+        shown = (host.of(ShowView)[-1].view.input_requests or {}).values()
+        assert [question["params"]["message"] for question in shown] == left
+    assert call not in host.outcomes
 
 
 def test_a_session_that_is_lost_takes_them_with_it() -> None:

@@ -22,6 +22,7 @@ from mcp_tasks_proto.requester import (
 )
 from tests.unit.legacy_requester_world import (
     CAPABILITIES,
+    RELATED,
     LegacyHost,
     elicitation,
     legacy_host,
@@ -71,6 +72,12 @@ def test_what_is_no_response_is_the_server_s_fault() -> None:
     assert outcome(host, call).fault is Fault.SERVER
 
 
+def test_a_result_that_names_a_task_beside_its_content_is_one() -> None:
+    host, call = calling()
+    host.reply("tools/call", {**nested(), **DONE})
+    assert outcome(host, call) == Completed({**nested(), **DONE, "resultType": "complete"})
+
+
 def test_req1_a_task_that_nobody_asked_for_is_an_invalid_response() -> None:
     """Trap 9."""
     host, call = calling()
@@ -87,6 +94,13 @@ def test_progress_is_passed_on() -> None:
     assert len(host.of(PassOn)) == 1
 
 
+def test_so_it_is_after_a_round_of_input() -> None:
+    host, call = asked()
+    host.answer(call, "elicitation", ACCEPTED)
+    host.say("notifications/progress", {"progressToken": call, "progress": 1}, on="tools/call")
+    assert [passed.call for passed in host.of(PassOn)] == [call]
+
+
 def test_a_notification_that_is_none_is_passed_over() -> None:
     host, _ = calling()
     assert host.give(NotificationReceived(host.number_of("tools/call"), [])) == []
@@ -98,12 +112,15 @@ def test_other_requests_go_as_they_are() -> None:
     assert host.params_of("completion/complete") == {"ref": {}}
     host.reply("completion/complete", {"completion": {"values": []}})
     assert isinstance(outcome(host, call), Completed)
+    host.cancel(host.ask("completion/complete", {"ref": {}}))
+    assert host.flight() == ["notifications/cancelled"]
 
 
 def test_there_are_no_listen_streams() -> None:
     host = legacy_host()
     call = host.ask("subscriptions/listen", {"notifications": {}})
-    assert outcome(host, call).code == -32601
+    message = "Method not found: subscriptions/listen"
+    assert outcome(host, call) == Failed(code=-32601, message=message, fault=Fault.CALLER)
     assert host.in_flight == {}
 
 
@@ -226,6 +243,8 @@ def test_what_was_not_declared_is_refused_and_the_call_goes_on() -> None:
     host.ask_client("no/such", message_id=5, on="tools/call")
     codes = [(response["id"], response["error"]["code"]) for response in host.responses()]
     assert codes == [(1, -32601), (2, -32602), (3, -32602), (4, -32601), (5, -32601)]
+    named = [response["error"]["message"].rpartition(" ")[2] for response in host.responses()]
+    assert [named[at] for at in (0, 3, 4)] == ["sampling/createMessage", "roots/list", "no/such"]
     assert host.of(Prompt) == []
     assert call not in host.outcomes
 
@@ -239,6 +258,22 @@ def test_a_ping_is_answered() -> None:
 def test_what_is_no_request_is_passed_over() -> None:
     host = legacy_host()
     assert host.give_dual(ServerAsked(message=[], new_id="n")) == []
+
+
+def test_a_question_of_nobody_s_call_is_put_to_the_one_that_has_waited_longest() -> None:
+    host = legacy_host(http=False)
+    first, _ = host.call(), host.call()
+    host.ask_client("elicitation/create", elicitation(), message_id="q")
+    assert [prompt.call for prompt in host.of(Prompt)] == [first]
+
+
+@pytest.mark.parametrize("task_id", [7, [1], None])
+def test_a_question_of_what_cannot_be_a_task_is_its_call_s(task_id: Any) -> None:
+    host, call = calling()
+    params = {**elicitation(), "_meta": {RELATED: {"taskId": task_id}}}
+    host.ask_client("elicitation/create", params, message_id="q", on="tools/call")
+    host.answer(call, "elicitation", ACCEPTED)
+    assert [response["result"] for response in host.responses()] == [ACCEPTED]
 
 
 def test_a_question_that_nothing_here_can_ask_is_refused() -> None:
@@ -341,6 +376,7 @@ def test_a_state_of_a_round_that_is_unknown_is_refused() -> None:
     host = legacy_host()
     call = host.ask("prompts/get", {"name": "a", "requestState": "2025-11-25:9"})
     assert outcome(host, call).code == -32602
+    assert host.in_flight == {}
     host.ask("prompts/get", {"name": "a", "requestState": "mine"})
     assert host.waiting("prompts/get")
 
@@ -422,12 +458,20 @@ def test_a_call_with_the_hint_that_is_refused() -> None:
     assert isinstance(outcome(host, call), Failed)
 
 
+@pytest.mark.parametrize("requests", [{}, {"tools": {}}, {"sampling": {"createMessage": {}}}])
+def test_leg3_nor_where_the_server_runs_no_tools_as_tasks(requests: Any) -> None:
+    host = legacy_host({"tools": {}, "tasks": {"requests": requests}}, http=False)
+    host.call()
+    assert host.flight() == ["tools/call"]
+
+
 def test_the_tools_are_listed_once_for_all_calls_that_have_to_know() -> None:
     host = legacy_host(CAPABILITIES, http=False)
     host.call("render")
     host.call("greet")
     given_up = host.call("other")
     assert host.flight() == ["tools/list"]
+    assert host.params_of("tools/list") == {}
     host.cancel(given_up)
     host.reply("tools/list", {**tools(render="required"), "nextCursor": "2"})
     assert host.params_of("tools/list") == {"cursor": "2"}
@@ -435,7 +479,8 @@ def test_the_tools_are_listed_once_for_all_calls_that_have_to_know() -> None:
     sent = [host.in_flight[number].message["params"] for number in host.waiting("tools/call")]
     assert [("task" in params, params["name"]) for params in sent] == [(True, "render"), (False, "greet")]
     host.call("unheard-of")
-    assert len(host.waiting("tools/call")) == 3
+    unheard_of = host.params_of(host.waiting("tools/call")[2])
+    assert ("task" in unheard_of, unheard_of["name"]) == (False, "unheard-of")
 
 
 def test_tools_that_cannot_be_listed_are_called_plainly() -> None:
@@ -455,8 +500,8 @@ def test_nor_are_tools_listed_for_ever() -> None:
 def test_lim3_a_list_without_end_is_not_read_to_it() -> None:
     host = legacy_host(CAPABILITIES, http=False, limits=RequesterLimits(tool_pages=2))
     host.call()
-    for _ in range(2):
-        host.reply("tools/list", {"tools": {}, "nextCursor": "more"})
+    host.reply("tools/list", {"tools": {}, "nextCursor": "more"})
+    host.reply("tools/list", {"tools": 7, "nextCursor": "more"})
     assert host.flight() == ["tools/call"]
 
 
@@ -465,6 +510,16 @@ def test_tools_that_change_are_listed_anew() -> None:
     host.say("notifications/tools/list_changed")
     host.call()
     assert host.flight() == ["tools/list"]
+
+
+def test_as_often_as_they_change() -> None:
+    host = legacy_host(CAPABILITIES, http=False)
+    for _ in range(3):
+        host.call()
+        assert host.flight()[-1] == "tools/list"
+        host.reply("tools/list", tools(render="optional"))
+        assert host.flight()[-1] == "tools/call"
+        host.say("notifications/tools/list_changed")
 
 
 def test_a_list_that_is_refused_teaches_nothing() -> None:

@@ -18,7 +18,15 @@ from mcp_tasks_proto.requester import (
     PassOn,
     RequesterLimits,
 )
-from tests.unit.legacy_requester_world import legacy_host, make_dual, outcome
+from mcp_tasks_proto.timers import LAST_MS
+from tests.unit.legacy_requester_world import (
+    legacy_host,
+    make_dual,
+    nested,
+    outcome,
+    server_of_tasks,
+    tools,
+)
 from tests.unit.requester_world import DONE, ENDPOINT, START, TASK, at_rest
 
 MODERN = {"resultType": "complete", "tools": []}
@@ -124,6 +132,27 @@ def test_it_is_modern_all_the_same_where_there_is_no_legacy_session() -> None:
     assert isinstance(outcome(host, other), Completed)
 
 
+def test_so_it_is_where_the_first_answer_was_an_error() -> None:
+    host = make_dual()
+    call = host.ask("tasks/get", {"taskId": "x"})
+    host.refuse("tasks/get", -32602, http=HttpReply(status=200))
+    host.answer_http("server/discover", 400)
+    host.refuse("initialize", -32601, http=HttpReply(status=404))
+    assert host.engine.era == "modern"
+    assert outcome(host, call).code == -32602
+
+
+def test_one_that_names_the_legacy_version_alone_and_opens_no_session_is_neither() -> None:
+    host = make_dual()
+    call, other = host.ask("tools/list"), host.ask("prompts/list")
+    host.refuse("tools/list", -32022, "not that", data=OLD_ONLY, http=HttpReply(status=400))
+    host.refuse("initialize", -32603, "nor that", http=HttpReply(status=500))
+    assert host.engine.era is None
+    assert (outcome(host, call).code, outcome(host, call).message) == (-32022, "not that")
+    assert (outcome(host, other).code, outcome(host, other).message) == (-32603, "nor that")
+    at_rest(host)
+
+
 @pytest.mark.parametrize("status", [200, 400])
 def test_an_error_that_answers_the_request_does_not_show_it_either(status: int) -> None:
     host = make_dual()
@@ -227,6 +256,8 @@ def test_where_neither_era_is_spoken_each_request_fares_as_what_was_sent_for_it(
     assert outcome(host, call) == outcome(host, other)
     assert outcome(host, call).http_status == 404
     at_rest(host)
+    host.ask("resources/list")
+    assert host.flight() == ["resources/list"]  # which may show it
 
 
 def test_progress_on_the_way_to_the_first_answer_reaches_its_caller() -> None:
@@ -258,10 +289,14 @@ def test_a_probe_that_is_refused_for_now_is_the_caller_s() -> None:
     assert host.engine.era is None
 
 
-def test_a_probe_that_is_answered_with_nonsense_is_the_caller_s() -> None:
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_a_probe_that_is_answered_with_nonsense_is_the_caller_s(earlier: int) -> None:
+    """Be it under the number of the call itself."""
     host = make_dual()
     call = host.call()
-    host.reply("server/discover", {"resultType": "complete"}, http=HttpReply(status=503))
+    number = host.number_of("server/discover")
+    body = {"jsonrpc": "2.0", "id": number - earlier, "result": {"resultType": "complete"}}
+    host.answer_http("server/discover", 503, body=body)
     assert outcome(host, call).http_status == 503
 
 
@@ -277,8 +312,17 @@ def probing(**options: Any) -> tuple[Any, int]:
 def test_on_stdio_a_probe_goes_ahead_and_a_modern_server_shows() -> None:
     host, call = probing()
     assert host.flight() == ["server/discover"]
-    meta = host.params_of("server/discover")["_meta"]
-    assert meta["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
+    number = host.number_of("server/discover")
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {
+            "elicitation": {},
+            "extensions": {"io.modelcontextprotocol/tasks": {}},
+        },
+    }
+    probe = {"jsonrpc": "2.0", "id": number, "method": "server/discover", "params": {"_meta": meta}}
+    assert host.in_flight[number].message == probe
     host.reply("server/discover", DISCOVERED)
     host.reply("tools/list", MODERN)
     assert outcome(host, call) == Completed(MODERN)
@@ -465,6 +509,7 @@ def test_over_http_the_first_answer_shows_that_no_session_is_worth_trying() -> N
     host.answer_http("tools/list", 400)
     failed = outcome(host, call)
     assert (failed.code, failed.http_status) == (-32022, 400)
+    assert failed.message.endswith("it answered with an answer of another era")
     at_rest(host)
 
 
@@ -510,6 +555,21 @@ def test_a_legacy_era_that_is_known_is_greeted_at_once() -> None:
     }
 
 
+def test_a_legacy_greeting_declares_no_extensions() -> None:
+    """Nobody had any at that time."""
+    host = make_dual(era="legacy", capabilities={"roots": {}, "extensions": {"com.example/x": {}}})
+    host.call()
+    assert host.params_of("initialize")["capabilities"] == {"roots": {}}
+
+
+def test_what_the_engine_knows_is_told_of_either_era() -> None:
+    host = server_of_tasks()
+    call = host.call()
+    host.reply("tools/call", nested())
+    assert host.engine.next_poll(call) == host.now + 1_000
+    assert host.engine.tool("render") == tools(render="optional")["tools"][0]
+
+
 def test_without_tasks_and_without_people_a_legacy_greeting_declares_neither() -> None:
     quiet: list[dict[str, Any]] = [{"tasks": False}, {"capabilities": {"roots": {}}}]
     for settings in quiet:
@@ -526,3 +586,8 @@ def test_a_misused_engine_is_as_it_was() -> None:
     with pytest.raises(LocalProtocolError):
         host.engine.handle("nothing", now=host.now + 5)
     assert host.engine.handle(TimePassed(), now=host.now).effects == ()
+
+
+@pytest.mark.parametrize("now", [0, LAST_MS])
+def test_all_times_that_can_be_written_are_times(now: int) -> None:
+    assert make_dual().engine.handle(TimePassed(), now=now).deadline is None

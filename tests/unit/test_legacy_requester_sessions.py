@@ -68,7 +68,10 @@ def test_leg2_discovery_is_what_the_greeting_said() -> None:
     at_rest(host)
 
 
-@pytest.mark.parametrize("capabilities", [None, [], {}, {"tasks": {}, "extensions": 1}])
+@pytest.mark.parametrize(
+    "capabilities",
+    [None, [], {}, {"tasks": {}, "extensions": 1}, {"tasks": {"requests": {"tools": {}}}}],
+)
 def test_discovery_of_a_server_that_says_little(capabilities: Any) -> None:
     host = make_dual(era="legacy")
     call = host.ask("server/discover")
@@ -77,18 +80,28 @@ def test_discovery_of_a_server_that_says_little(capabilities: Any) -> None:
     host.take_all()
     found = outcome(host, call).result
     assert "tasks" not in found["capabilities"]
+    assert "io.modelcontextprotocol/tasks" not in str(found["capabilities"])
     assert "serverInfo" not in found
 
 
-@pytest.mark.parametrize("version", ["2025-06-18", "2024-11-05", None, 7, "x" * 100])
-def test_another_revision_is_an_error_that_names_what_is_spoken(version: Any) -> None:
+@pytest.mark.parametrize(
+    ("version", "named"),
+    [
+        ("2025-06-18", "2025-06-18"),
+        ("2024-11-05", "2024-11-05"),
+        ("x" * 19, "x" * 19),
+        ("x" * 20, "no version that has a name"),
+        (None, "no version that has a name"),
+        (7, "no version that has a name"),
+    ],
+)
+def test_another_revision_is_an_error_that_names_what_is_spoken(version: Any, named: str) -> None:
     host = make_dual(era="legacy")
     call = host.call()
     host.reply("initialize", initialized(version=version))
-    failed = outcome(host, call)
-    assert failed.fault is Fault.SERVER
-    assert "2026-07-28, 2025-11-25" in failed.message
-    assert ("2025-06-18" in failed.message) is (version == "2025-06-18")
+    why = f"the server speaks {named}, and this client 2026-07-28, 2025-11-25"
+    message = f"no session with the server: {why}"
+    assert outcome(host, call) == Failed(code=None, message=message, fault=Fault.SERVER)
     at_rest(host)
 
 
@@ -96,14 +109,20 @@ def test_a_greeting_that_is_refused_fails_what_waited_for_it() -> None:
     host = make_dual(era="legacy")
     calls = [host.call(), host.ask("tools/list")]
     host.refuse("initialize", -32602, "Unsupported protocol version")
+    message = "no session with the server: Unsupported protocol version (-32602)"
     for call in calls:
-        failed = outcome(host, call)
-        assert isinstance(failed, Failed)
-        assert "Unsupported protocol version (-32602)" in failed.message
+        assert outcome(host, call) == Failed(code=None, message=message, fault=Fault.SERVER)
     at_rest(host)
 
 
-@pytest.mark.parametrize(("status", "said"), [(404, "HTTP 404"), (None, "an answer that is none")])
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (404, "the server answered HTTP 404 without a message"),
+        (200, "no session with the server: HTTP 200 without a message that helps"),
+        (None, "no session with the server: an answer that is none"),
+    ],
+)
 def test_a_greeting_that_is_answered_with_nothing(status: int | None, said: str) -> None:
     host = make_dual(era="legacy", http=status is not None)
     call = host.call()
@@ -111,10 +130,11 @@ def test_a_greeting_that_is_answered_with_nothing(status: int | None, said: str)
         host.give(ResponseReceived(request=host.number_of("initialize"), message=[]))
     else:
         host.answer_http("initialize", status)
-    assert said in outcome(host, call).message
+    failed = outcome(host, call)
+    assert (failed.message, failed.http_status) == (said, 404 if status == 404 else None)
 
 
-@pytest.mark.parametrize("status", [307, 401, 403, 404, 503])
+@pytest.mark.parametrize("status", [300, 307, 401, 403, 404, 503])
 def test_an_http_status_in_place_of_a_session_is_told_as_one(status: int) -> None:
     """So that whoever shows it can say what to do, as in the other era."""
     host = make_dual(era="legacy")
@@ -151,12 +171,13 @@ def test_a_greeting_that_is_not_answered_in_time() -> None:
     at_rest(host)
 
 
-def test_a_confirmation_that_is_not_taken() -> None:
+@pytest.mark.parametrize("status", [300, 400])
+def test_a_confirmation_that_is_not_taken(status: int) -> None:
     host = make_dual(era="legacy")
     call = host.call()
     host.reply("initialize", initialized(), http=HttpReply(status=200, session="s"))
-    host.answer_http("notifications/initialized", 400)
-    assert "HTTP 400" in outcome(host, call).message
+    host.answer_http("notifications/initialized", status)
+    assert outcome(host, call).http_status == status
     host.call()
     assert host.flight() == ["initialize"]
 
@@ -264,6 +285,15 @@ def test_without_a_next_session_it_fails() -> None:
     at_rest(host)
 
 
+def test_a_session_that_is_lost_while_nothing_needs_one_is_opened_when_something_does() -> None:
+    host = legacy_host()
+    host.cancel(host.ask("resources/list"))
+    host.answer_http("notifications/cancelled", 404)
+    at_rest(host)
+    host.ask("resources/list")
+    assert host.flight() == ["initialize"]
+
+
 def test_a_404_of_a_server_without_sessions_is_an_answer() -> None:
     host = legacy_host(session=None)
     call = host.ask("resources/list")
@@ -277,6 +307,16 @@ def test_a_process_that_ends_takes_its_session_with_it() -> None:
     host.ask("resources/list")
     assert host.flight() == ["initialize"]
     host.die()  # and once more, while there is none
+    assert host.flight() == ["initialize"]
+
+
+def test_on_stdio_a_process_is_begun_anew_for_the_next_message_alone() -> None:
+    host = server_of_tasks(http=False)
+    host.call()
+    host.reply("tools/call", nested())
+    host.die()
+    assert host.flight() == []
+    host.advance(1_000)
     assert host.flight() == ["initialize"]
 
 
@@ -388,6 +428,25 @@ def test_a_message_that_is_never_taken_is_given_up() -> None:
     at_rest(host)
 
 
+def test_an_error_is_told_with_its_http_status() -> None:
+    host = legacy_host()
+    call = host.ask("resources/read", {"uri": "file:///a"})
+    host.refuse("resources/read", -32603, "not today", http=HttpReply(status=503))
+    failed = Failed(code=-32603, message="not today", fault=Fault.SERVER, http_status=503)
+    assert outcome(host, call) == failed
+
+
+def test_an_answer_to_another_request_is_none() -> None:
+    """Whatever its number."""
+    host = legacy_host()
+    for number in range(9):
+        call = host.ask("resources/list", {"n": number})
+        name = host.number_of("resources/list")
+        body = {"jsonrpc": "2.0", "id": name - 1, "result": {"resources": []}}
+        host.answer_http(name, 200, body=body)
+        assert isinstance(outcome(host, call), Failed)
+
+
 def test_on_stdio_the_transport_says_so() -> None:
     host = legacy_host(http=False)
     host.cancel(host.ask("resources/list"))
@@ -438,6 +497,47 @@ def test_a_stream_that_ends_is_opened_again_while_there_is_a_call() -> None:
     assert len(host.waiting("GET")) == 1
 
 
+@pytest.mark.parametrize(("status", "refused"), [(400, True), (499, True), (500, False), (200, False)])
+def test_a_status_of_400_to_499_says_that_there_is_no_stream(status: int, refused: bool) -> None:
+    host = legacy_host()
+    host.call()
+    host.answer_http("GET", status)
+    host.advance(500)
+    assert (host.waiting("GET") == []) is refused
+
+
+def times_of_streams(host: LegacyHost, milliseconds: int) -> list[int]:
+    """Break off every stream as soon as it is opened; return when they were, since now."""
+    begin, times = host.now, []
+    while host.deadline is not None and host.deadline <= begin + milliseconds:
+        host.advance(host.deadline - host.now)
+        if host.waiting("GET"):
+            times.append(host.now - begin)
+            host.fail("GET")
+    return times
+
+
+def test_a_stream_that_breaks_again_and_again_is_opened_ever_less_often() -> None:
+    """And in the next session as in the first."""
+    host = legacy_host()
+    host.call()
+    host.fail("GET")
+    assert times_of_streams(host, 4_000) == [500, 1_500, 3_500]
+    lose_session(host)
+    host.greet(session="s-2")
+    host.fail("GET")
+    assert times_of_streams(host, 2_000) == [500, 1_500]
+
+
+def test_a_stream_that_has_yet_to_be_opened_again_is_opened_with_the_next_session() -> None:
+    host = legacy_host()
+    host.call()
+    host.fail("GET")
+    lose_session(host)
+    host.greet(session="s-2")
+    assert host.legacy("GET").session == "s-2"
+
+
 def test_a_stream_goes_with_its_session_and_the_next_has_one_for_what_is_under_way() -> None:
     host = legacy_host()
     host.call()
@@ -485,6 +585,7 @@ def test_leg8_a_call_waits_for_the_stream_on_which_it_may_be_asked_something(how
             host.answer_http("GET", 405)
     host.reply("tools/call", DONE)
     assert isinstance(outcome(host, call), Completed)
+    assert len(host.all_sent("tools/call")) == 1
 
 
 def test_a_stream_that_opens_in_another_era_is_nobody_s() -> None:
@@ -533,6 +634,19 @@ def test_req7_a_task_that_goes_on_keeps_its_session() -> None:
     assert host.all_sent("DELETE") == []
 
 
+def test_one_that_has_ended_does_not_nor_a_call_that_became_none() -> None:
+    host = server_of_tasks()
+    call, plain = host.call(), host.call("greet")
+    host.reply("tools/call", nested())
+    host.fail("tools/call")
+    host.advance(1_000)
+    host.reply("tasks/get", legacy_task("cancelled"))
+    assert isinstance(outcome(host, call), Cancelled)
+    assert isinstance(outcome(host, plain), ObservationLost)
+    host.close()
+    assert [farewell.session for farewell in host.all_sent("DELETE")] == ["s-1"]
+
+
 # -- going on in another process -------------------------------------------------------------------------
 
 
@@ -559,8 +673,52 @@ def test_req6_another_process_goes_on_in_the_same_session() -> None:
     assert host.engine.era == "legacy"
     poll = host.legacy("tasks/get")
     assert (poll.session, poll.message and poll.message["params"]) == ("s-1", {"taskId": TASK})
+    assert host.legacy("GET").session == "s-1"
     host.reply("tasks/get", legacy_task("cancelled"))
     assert isinstance(outcome(host, call), Cancelled)
+
+
+def test_req6_what_is_known_of_that_session_goes_along() -> None:
+    host = make_dual()
+    host.resume(saved_reference())
+    host.call()
+    assert "tools/list" in host.flight()  # for its server has tasks
+
+
+@pytest.mark.parametrize("session", [{}, {"id": 1, "initialized": {}}, {"id": "s-1"}, "s-1"])
+def test_req6_a_session_that_is_none_is_not_gone_on_in(session: Any) -> None:
+    host = make_dual()
+    host.resume(saved_reference() | {"session": session})
+    assert host.flight() == ["initialize"]
+
+
+def test_req3_a_poll_in_another_process_is_not_waited_for_without_end() -> None:
+    host = make_dual(limits=RequesterLimits(request_timeout_ms=1_000))
+    host.resume(saved_reference())
+    assert host.deadline == host.now + 1_000
+    host.advance(1_000)
+    assert host.waiting("tasks/get") == []
+
+
+def test_req7_a_task_that_goes_on_keeps_the_session_of_another_process() -> None:
+    host = make_dual()
+    host.abandon(host.resume(saved_reference()))
+    host.close()
+    assert host.all_sent("DELETE") == []
+
+
+def test_req6_tasks_of_a_session_that_is_gone_all_go_on_in_the_next() -> None:
+    """A server that has no sessions by now says 400 to each of them, to some of them late."""
+    host = make_dual()
+    reference = saved_reference()
+    calls = [host.resume(reference | {"taskId": f"task-{number}"}) for number in (1, 2, 3)]
+    polls = host.waiting("tasks/get")
+    for number in polls[:2]:
+        host.refuse(number, -32600, "no such session", http=HttpReply(status=400))
+    host.greet(session="s-2")
+    host.refuse(polls[2], -32600, "no such session", http=HttpReply(status=400))
+    assert [host.legacy(number).session for number in polls] == ["s-2"] * 3
+    assert not set(calls) & set(host.outcomes)
 
 
 def test_req6_or_in_a_new_one_where_that_is_gone() -> None:
@@ -586,13 +744,26 @@ def test_req6_or_in_the_other_era_where_its_server_speaks_only_that_by_now() -> 
     assert host.close() == []
 
 
-def test_req6_a_session_that_has_answered_is_not_given_up_for_a_400() -> None:
+@pytest.mark.parametrize("session_id", ["s-1", ""])
+def test_req6_a_session_that_has_answered_is_not_given_up_for_a_400(session_id: str) -> None:
     host = make_dual()
-    call = host.resume(saved_reference())
+    reference = saved_reference()
+    reference["session"]["id"] = session_id
+    call = host.resume(reference)
     host.reply("tasks/get", legacy_task("working"), http=HttpReply(status=200))
     host.advance(1_000)
     host.refuse("tasks/get", -32602, http=HttpReply(status=400))
     assert type(outcome(host, call)).__name__ == "Expired"
+
+
+def test_req6_being_sent_elsewhere_is_no_answer_of_a_session() -> None:
+    host = make_dual()
+    call = host.resume(saved_reference())
+    host.answer_http("tasks/get", 300)
+    host.advance(1_000)
+    host.refuse("tasks/get", -32602, http=HttpReply(status=400))
+    assert call not in host.outcomes
+    assert "initialize" in host.flight()
 
 
 def test_an_era_that_was_asked_for_is_not_changed() -> None:
@@ -609,9 +780,10 @@ def test_req6_a_reference_of_stdio_has_no_session() -> None:
     host.reply("tools/call", nested())
     reference = host.of(KeepReference)[-1].reference
     assert "session" not in reference
-    other = make_dual(http=False)
-    other.resume(reference)
-    assert other.flight() == ["initialize"]
+    for saved in (reference, saved_reference()):
+        other = make_dual(http=False)
+        other.resume(saved)
+        assert other.flight() == ["initialize"]
 
 
 def test_a_session_that_stands_is_not_given_up_for_that_of_a_reference() -> None:
@@ -681,8 +853,9 @@ def test_a_stream_that_breaks_off_is_taken_up_where_it_did() -> None:
     host.answer_http("GET", 405)
     name = host.number_of("tools/call")
     broken_off(host, "tools/call", "e1", retry_ms=300)
+    host.advance(299)
     assert host.in_flight == {}
-    host.advance(300)
+    host.advance(1)
     again = host.legacy("GET")
     assert (again.request, again.last_event_id, again.session) == (name, "e1", "s-1")
     host.reply("GET", DONE)
@@ -731,6 +904,20 @@ def test_a_call_that_is_given_up_meanwhile_is_cancelled() -> None:
     at_rest(host)
 
 
+def test_one_that_is_given_up_when_it_was_taken_up_again_is_stopped_and_cancelled() -> None:
+    host = legacy_host()
+    call = host.call()
+    host.answer_http("GET", 405)
+    name = host.number_of("tools/call")
+    broken_off(host, "tools/call", "e1")
+    host.advance(0)
+    host.cancel(call)
+    assert host.effects.count(StopRequest(name)) == 1
+    assert host.flight() == ["notifications/cancelled"]
+    host.take_all()
+    at_rest(host)
+
+
 def test_what_takes_too_long_while_its_stream_is_broken_off() -> None:
     host = legacy_host(CAPABILITIES, http=True, limits=RequesterLimits(request_timeout_ms=1_000))
     host.call()
@@ -759,3 +946,21 @@ def test_the_stream_of_no_request_is_taken_up_as_well() -> None:
     broken_off(host, "GET", "e1")
     host.advance(1_000)
     assert host.legacy("GET").last_event_id == "e1"
+
+
+def test_it_is_taken_up_where_it_was_when_there_was_something_new_on_it() -> None:
+    """What fails before it has begun says nothing of where it was, and each time it is tried later."""
+    host = legacy_host()
+    host.call()
+    broken_off(host, "GET", "e1")
+    assert times_of_streams(host, 2_000) == [500, 1_500]
+    assert {sent.last_event_id for sent in host.all_sent("GET")[1:]} == {"e1"}
+    host.advance(2_000)
+    broken_off(host, "GET", "e2")
+    host.advance(500)
+    assert host.legacy("GET").last_event_id == "e2"
+    broken_off(host, "GET", "e2")
+    host.advance(999)
+    assert host.waiting("GET") == []
+    host.advance(1)
+    assert host.legacy("GET").last_event_id == "e2"

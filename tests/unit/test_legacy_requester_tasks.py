@@ -15,6 +15,7 @@ from mcp_tasks_proto.requester import (
     Expired,
     Failed,
     Fault,
+    HttpReply,
     ObservationLost,
     Prompt,
     RequesterLimits,
@@ -80,6 +81,7 @@ def test_leg4_the_result_is_fetched_once_the_task_is_completed() -> None:
     host, call = following()
     poll(host, "completed")
     assert host.flight() == ["tasks/result"]
+    assert host.params_of("tasks/result") == {"taskId": TASK}
     host.reply("tasks/result", related({**DONE, "_meta": {"mine": 1}} | {"isError": False}))
     result = outcome(host, call).result
     assert result == {**FINAL, "isError": False}
@@ -123,6 +125,13 @@ def test_leg4_a_protocol_error_is_the_outcome() -> None:
     assert (failed.code, failed.message, failed.data) == (-32050, "broken", {"part": "wheel"})
 
 
+def test_leg4_also_of_a_task_that_is_said_to_be_completed() -> None:
+    host, call = following()
+    poll(host, "completed")
+    host.refuse("tasks/result", -32050, "broken")
+    assert outcome(host, call) == Failed(code=-32050, message="broken", fault=Fault.SERVER)
+
+
 def test_a_failure_without_a_payload_is_told_by_its_status() -> None:
     host, call = following()
     poll(host, "failed", statusMessage="the mill has no wheel")
@@ -162,7 +171,7 @@ def test_req3_nor_one_that_is_slow() -> None:
     host, call = following(limits=RequesterLimits(request_timeout_ms=500))
     poll(host, "completed")
     host.advance(500)
-    assert "tasks/result" not in host.flight()
+    assert host.flight() == ["notifications/cancelled"]
     host.take_all()
     poll(host, "completed")
     host.reply("tasks/result", related())
@@ -202,9 +211,19 @@ def test_a_task_that_is_only_looked_at_shows_its_result() -> None:
 def test_a_request_that_is_not_as_it_should_be_is_the_server_s_to_refuse() -> None:
     host = legacy_host(CAPABILITIES)
     for method in ("tasks/get", "tasks/update", "tasks/cancel"):
-        call = host.ask(method, {"taskId": [1]})
+        call = host.ask(method, {"taskId": [1], "inputResponses": {}})
+        assert host.params_of(method)["taskId"] == [1]
         host.refuse(method, -32602)
         assert outcome(host, call).code == -32602
+
+
+def test_req7_it_can_be_given_up_as_any_other() -> None:
+    host = legacy_host(CAPABILITIES)
+    for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+        host.cancel(host.ask(method, {"taskId": [1]}))
+        assert host.flight() == ["notifications/cancelled"]
+        host.take_all()
+    at_rest(host)
 
 
 def test_so_is_an_update_without_answers() -> None:
@@ -217,7 +236,8 @@ def test_so_is_an_update_without_answers() -> None:
 def test_nobody_answers_for_a_task_that_is_not_followed_here() -> None:
     host = legacy_host(CAPABILITIES)
     call = host.ask("tasks/update", {"taskId": OTHER, "inputResponses": {}})
-    assert outcome(host, call).code == -32602
+    message = "Invalid params: a task of a 2025-11-25 server is answered by whoever follows it"
+    assert outcome(host, call) == Failed(code=-32602, message=message, fault=Fault.CALLER)
 
 
 def test_a_time_to_live_that_is_left_out_is_unlimited() -> None:
@@ -242,21 +262,42 @@ def test_leg5_cancel_is_acknowledged() -> None:
     at_rest(host)
 
 
+def test_leg5_the_acknowledgement_is_an_empty_result() -> None:
+    """CAN.6"""
+    host = legacy_host(CAPABILITIES)
+    call = host.ask("tasks/cancel", {"taskId": OTHER})
+    assert host.params_of("tasks/cancel") == {"taskId": OTHER}
+    host.reply("tasks/cancel", legacy_task("cancelled", task_id=OTHER))
+    assert outcome(host, call) == Completed({"resultType": "complete"})
+
+
 def test_leg5_a_task_that_has_ended_already_is_an_acknowledgement() -> None:
     """CAN.6: -32602 there, an empty result here."""
     host = legacy_host(CAPABILITIES)
     call = host.ask("tasks/cancel", {"taskId": OTHER})
     host.refuse("tasks/cancel", -32602, "already completed")
+    assert host.params_of("tasks/get") == {"taskId": OTHER}
     host.reply("tasks/get", legacy_task("completed", task_id=OTHER))
     assert outcome(host, call) == Completed({"resultType": "complete"})
+
+
+@pytest.mark.parametrize("looked_up", [False, True])
+def test_req7_a_wish_to_cancel_can_be_given_up(looked_up: bool) -> None:
+    host = legacy_host(CAPABILITIES)
+    call = host.ask("tasks/cancel", {"taskId": OTHER})
+    if looked_up:
+        host.refuse("tasks/cancel", -32602)
+    host.cancel(call)
+    assert host.flight() == ["notifications/cancelled"]
 
 
 def test_leg7_an_unknown_one_is_refused() -> None:
     host = legacy_host(CAPABILITIES)
     call = host.ask("tasks/cancel", {"taskId": OTHER})
-    host.refuse("tasks/cancel", -32602, "Task not found")
+    host.refuse("tasks/cancel", -32602, "Task not found", http=HttpReply(status=400))
     host.refuse("tasks/get", -32602)
-    assert outcome(host, call).message == "Task not found"
+    failed = Failed(code=-32602, message="Task not found", fault=Fault.CALLER, http_status=400)
+    assert outcome(host, call) == failed
 
 
 def test_another_error_is_one() -> None:
@@ -272,7 +313,8 @@ def test_another_error_is_one() -> None:
 def test_where_the_server_cannot_cancel_nothing_is_sent() -> None:
     host = legacy_host({"tasks": {"list": {}}})
     call = host.ask("tasks/cancel", {"taskId": OTHER})
-    assert outcome(host, call).code == -32601
+    message = "Method not found: tasks/cancel"
+    assert outcome(host, call) == Failed(code=-32601, message=message, fault=Fault.CALLER)
     assert host.in_flight == {}
 
 
@@ -364,11 +406,23 @@ def test_a_question_that_its_task_no_longer_waits_for_is_withdrawn() -> None:
     assert host.responses() == []
 
 
+def test_one_that_was_taken_back_stays_so_however_its_task_goes_on() -> None:
+    host, _ = following()
+    host.ask_client("elicitation/create", related(elicitation()), message_id="q")
+    host.say("notifications/cancelled", {"requestId": "q"})
+    for second in (1, 2):
+        poll(host, "working", at=second)
+    assert host.of(ShowView)[-1].view.status.value == "working"
+    assert host.of(Prompt) == []
+
+
 def test_a_server_may_take_its_question_back() -> None:
     host, call, key = asked()
     host.say("notifications/cancelled", {"requestId": "other"})
-    host.say("notifications/cancelled", {"requestId": "q"})
     poll(host, "input_required", at=2)
+    assert host.of(WithdrawPrompt) == []
+    host.say("notifications/cancelled", {"requestId": "q"})
+    poll(host, "input_required", at=3)
     host.advance(2_000)
     assert WithdrawPrompt(call, key) in host.effects
 
@@ -380,6 +434,13 @@ def test_inp1_what_is_asked_twice_has_two_keys() -> None:
     poll(host, "working", at=2)
     host.ask_client("elicitation/create", related(elicitation()), message_id="q2", on="tasks/result")
     poll(host, "input_required", at=3)
+    assert [prompt.key for prompt in host.of(Prompt)] == [key, f"{key}.2"]
+
+
+def test_inp1_also_at_the_same_time() -> None:
+    host, _, key = asked()
+    host.ask_client("elicitation/create", related(elicitation()), message_id="q2", on="tasks/result")
+    poll(host, "input_required", at=2)
     assert [prompt.key for prompt in host.of(Prompt)] == [key, f"{key}.2"]
 
 
@@ -429,6 +490,14 @@ def test_an_answer_that_does_not_get_there_is_sent_again() -> None:
     assert len(host.of(Prompt)) == 1
 
 
+def test_who_answers_hears_that_it_did_not_get_there() -> None:
+    """UPD.3"""
+    host, _, key = asked()
+    update = host.ask("tasks/update", {"taskId": TASK, "inputResponses": {key: ACCEPTED}})
+    host.fail("response")
+    assert outcome(host, update) == ObservationLost("an answer did not reach the server")
+
+
 def test_keys_that_are_not_asked_are_passed_over() -> None:
     """UPD.3"""
     host, _, key = asked()
@@ -444,6 +513,13 @@ def test_a_client_without_anybody_to_ask_leaves_questions_to_others() -> None:
     poll(host, "input_required", at=1)
     assert host.all_sent("tasks/result") == []
     assert host.of(ShowView)[-1].view.status.value == "input_required"
+
+
+@pytest.mark.parametrize("kind", ["elicitation", "sampling", "roots"])
+def test_a_client_with_anybody_to_ask_has_a_task_that_waits_ask(kind: str) -> None:
+    host, _ = following(capabilities={kind: {}})
+    poll(host, "input_required", at=1)
+    assert host.flight() == ["tasks/result"]
 
 
 def test_lim3_a_task_may_not_ask_without_end() -> None:
@@ -474,6 +550,17 @@ def test_a_stream_that_breaks_is_opened_again_and_nobody_is_asked_twice() -> Non
     host.answer(call, key, ACCEPTED)
     assert [response["id"] for response in host.responses()] == ["q2"]
     assert len(host.of(Prompt)) == 1
+
+
+def test_inp1_what_is_asked_twice_after_a_stream_broke_has_two_keys() -> None:
+    """Only the first of them can be what was asked before it did."""
+    host, _, key = asked()
+    host.fail("tasks/result")
+    poll(host, "input_required", at=1)
+    for message_id in ("q2", "q3"):
+        host.ask_client("elicitation/create", related(elicitation()), message_id=message_id)
+    poll(host, "input_required", at=2)
+    assert [prompt.key for prompt in host.of(Prompt)] == [key, f"{key}.2"]
 
 
 def test_what_was_answered_as_the_stream_broke_is_answered_again() -> None:
@@ -573,14 +660,40 @@ def test_a_result_stream_that_breaks_while_the_end_waits_for_it() -> None:
     assert len(host.all_sent("tasks/result")) == 2
 
 
+def test_req3_who_waits_for_the_end_as_well_as_one_who_gives_up_still_hears_of_it() -> None:
+    host, call, _ = asked()
+    looking = host.ask("tasks/get", {"taskId": TASK})
+    host.reply("tasks/get", legacy_task("completed", at=2))
+    poll(host, "completed", at=2)
+    assert host.flight() == ["tasks/result"]
+    host.cancel(looking)
+    host.take_all()
+    assert host.flight() == ["tasks/result"]
+    assert host.params_of("tasks/result") == {"taskId": TASK}
+    host.reply("tasks/result", related())
+    assert isinstance(outcome(host, call), Completed)
+    at_rest(host)
+
+
 def test_a_result_that_is_slow_to_come_is_asked_for_anew() -> None:
     host, call, _ = asked(limits=RequesterLimits(request_timeout_ms=500))
     poll(host, "completed", at=2)
     host.advance(500)
+    assert host.flight() == ["notifications/cancelled"]
     host.take_all()
     poll(host, "completed", at=2)
     host.reply("tasks/result", related())
     assert isinstance(outcome(host, call), Completed)
+
+
+def test_a_poll_that_waits_too_long_for_a_question_leaves_the_stream_for_it_open() -> None:
+    host, _ = following(limits=RequesterLimits(request_timeout_ms=500))
+    poll(host, "input_required", at=1)
+    host.advance(500)
+    assert host.flight() == ["tasks/result"]
+    host.ask_client("elicitation/create", related(elicitation()), on="tasks/result")
+    poll(host, "input_required", at=1)
+    assert len(host.of(Prompt)) == 1
 
 
 def test_trap20_cancelling_withdraws_the_question_and_a_late_end_does_not_undo_it() -> None:

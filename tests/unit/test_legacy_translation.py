@@ -135,9 +135,11 @@ def test_a_request_carries_what_a_modern_one_must() -> None:
             "io.modelcontextprotocol/clientCapabilities": {"roots": {}, "extensions": {"e": {}, **tasks}},
         },
     }
+    alone = modern_params({}, {}, tasks=True)["_meta"]["io.modelcontextprotocol/clientCapabilities"]
+    assert alone == {"extensions": tasks}
     oddities: list[Any] = [7, None, []]
     for odd in oddities:
-        assert set(modern_params({"_meta": odd}, {})["_meta"]) == {
+        assert set(modern_params({"_meta": odd}, {}, tasks=False)["_meta"]) == {
             "io.modelcontextprotocol/protocolVersion",
             "io.modelcontextprotocol/clientCapabilities",
         }

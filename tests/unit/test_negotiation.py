@@ -17,6 +17,7 @@ from mcp_tasks_proto import (
     Load,
     Reply,
     StartTool,
+    TaskSupport,
     ToolDeclaration,
     ToolsChanged,
 )
@@ -98,6 +99,12 @@ def test_neg2_an_unsupported_version_is_answered_with_those_served(version: str)
     assert error(reply)["code"] == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION
     assert error(reply)["data"] == {"supported": ["2026-07-28"], "requested": version}
     assert status == 400
+
+
+def test_neg1_whoever_speaks_another_version_learns_what_is_spoken() -> None:
+    host = make_host(versions=("2027-03-26", "2026-07-28"))
+    reply, _ = send(host, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    assert error(reply)["message"].endswith("as in every request of 2027-03-26 or 2026-07-28")
 
 
 # -- the order of checks (NEG.3) -------------------------------------------------------------------
@@ -479,6 +486,18 @@ def test_neg9_a_legacy_client_is_told_the_versions() -> None:
     assert error(reply)["data"] == {"supported": ["2026-07-28"], "requested": "2025-11-25"}
 
 
+def test_neg9_what_keeps_a_legacy_client_out_is_its_era() -> None:
+    decision = negotiate(
+        Request(1, "initialize", {"protocolVersion": "2025-11-25"}),
+        http=None,
+        tasks_enabled=True,
+        settings=make_engine().settings,
+        tools={},
+    )
+    assert isinstance(decision, Refused)
+    assert decision.reason is Reason.ERA
+
+
 def test_neg9_a_modern_client_does_not_initialize() -> None:
     reply, status = send(make_host(), request("initialize"))
     assert (error(reply)["code"], status) == (ErrorCode.METHOD_NOT_FOUND, 404)
@@ -496,6 +515,15 @@ def test_neg10_input_that_the_client_cannot_give_is_not_asked() -> None:
         "message": "Missing required client capability: elicitation (form)",
         "data": {"requiredCapabilities": {"elicitation": {"form": {}}}},
     }
+
+
+def test_neg5_http3_what_is_not_called_is_no_tool() -> None:
+    """A prompt may have the name of a tool: what that needs is not asked of it."""
+    headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "prompts/get", "mcp-name": "regional"}
+    params = {"name": "regional", "arguments": {"region": "north"}}
+    needy = evolve(REGIONAL, task=TaskSupport.REQUIRED)
+    decision = decide("prompts/get", params, http=HttpHead(headers=headers), tool=needy, tasks=False)
+    assert isinstance(decision, Accepted)
 
 
 def test_neg10_methods_of_the_host_are_passed_on() -> None:

@@ -850,6 +850,31 @@ def test_his4_what_is_asked_anew_may_take_longer_than_the_next_removal() -> None
     assert statuses(host, exchange) == ["completed"]
 
 
+def test_prx14_what_is_asked_for_anew_is_asked_for_soon_since_nobody_pushes_it() -> None:
+    host = make_proxy(retention=Retention(payload_ms=60_000), limits=ProxyLimits(attempts=1))
+    exchange = listen(host, handed_out(host))
+    agree(host, UPSTREAM_TASK)
+    host.answer("tasks/get", task())
+    push(host, completed())
+    host.now += 60_000
+    assert statuses(host, exchange) == []
+    host.fail("tasks/get")
+    host.advance(ProxyLimits().poll_floor_ms)
+    host.answer("tasks/get", completed())
+    assert statuses(host, exchange) == ["completed"]
+
+
+def test_prx7_nor_is_it_asked_for_under_rights_that_are_gone() -> None:
+    """They go with the settings that also have all that is past its time removed."""
+    host, _, exchange = unread()
+    host.now += DAY_MS
+    withdrawn = {"default": ToolProfile(tools=frozenset())}
+    settings = make_settings(QUIET, profiles=withdrawn, deleted_projects=frozenset({"other"}))
+    host.give(SettingsChanged(settings))
+    assert methods(host).count("tasks/get") == 1
+    assert statuses(host, exchange) == []
+
+
 def test_his4_a_stream_that_ends_does_not_say_what_is_not_kept_any_more() -> None:
     host, _, exchange = unread()
     host.now += DAY_MS

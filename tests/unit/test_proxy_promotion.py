@@ -465,6 +465,27 @@ def test_his4_an_end_that_comes_after_another_is_gone_brings_nothing_back() -> N
     assert error(get(here, handle))["message"] == "Task not found"
 
 
+def test_ttl1_prx5_another_proxy_with_the_same_keys_and_a_store_of_its_own_does_not_call_it_unknown() -> None:
+    """As far as it knows the call goes on, until an end could have been kept for as long as it may be."""
+    _, handle = promoted(codec=SEALED, retention=Retention(payload_ms=60_000))
+    there = make_proxy(codec=SEALED, node="node-2", retention=Retention(payload_ms=60_000))
+    there.now += 5000 + 59_999
+    assert view(get(there, handle))["status"] == "working"
+    ask(there, "tasks/cancel", handle)
+    assert view(get(there, handle))["status"] == "cancelled"
+    there.now += 1
+    assert error(get(there, handle))["message"] == "Task not found"
+
+
+def test_his4_a_sealed_handle_of_a_deleted_project_is_unknown() -> None:
+    host, exchange = slow(access=FILM, codec=SEALED)
+    host.advance(5000)
+    handle = result(host.reply_to(exchange))["taskId"]
+    assert view(get(host, handle, access=FILM))["status"] == "working"
+    host.give(SettingsChanged(make_settings(**DELETED)))
+    assert error(get(host, handle, access=FILM))["message"] == "Task not found"
+
+
 def test_his4_whoever_listens_hears_no_more_of_it() -> None:
     host, handle = promoted()
     host.answer("tools/call", DONE)

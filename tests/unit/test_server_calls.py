@@ -397,9 +397,10 @@ def test_a_server_that_stops_refuses_new_requests_and_finishes_the_others() -> N
     exchange = call(host)
     stream = listen(host, toolsListChanged=True)
     host.give(ShutdownStarted())
-    late = host.send(request("tools/list"))
+    late = host.send(request("tools/list", id="late"))
     assert host.of(Reply)[-1].http_status == 503
-    assert error(host.reply_to(late))["data"] == {"reason": "shutting_down"}
+    refused = host.reply_to(late)
+    assert (refused["id"], error(refused)["data"]) == ("late", {"reason": "shutting_down"})
     assert "result" in host.reply_to(stream)
     host.give(CallReturned(exchange, DONE))
     assert "result" in host.reply_to(exchange)

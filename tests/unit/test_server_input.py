@@ -140,6 +140,7 @@ def test_inp2_a_later_request_declares_nothing_for_the_task() -> None:
         {"confirm": {}},
         {"confirm": {"method": "tools/call"}},
         {"confirm": form(requestedSchema=[])},
+        {"confirm": form(requestedSchema={"type": "object", "properties": {}, "required": ["nmae"]})},
     ],
     ids=repr,
 )

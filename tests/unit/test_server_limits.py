@@ -16,7 +16,9 @@ from mcp_tasks_proto import (
     StartWork,
     WorkCompleted,
 )
+from mcp_tasks_proto.errors import limit_reached
 from mcp_tasks_proto.testing import ServerHost, request
+from mcp_tasks_proto.wire.jsonrpc import error_message
 from tests.unit.world import (
     DONE,
     NEVER,
@@ -159,7 +161,8 @@ def test_lim3_only_so_many_requests_at_once() -> None:
     host = make_host(Limits(exchanges=2))
     first = call(host)
     stream = listen(host, toolsListChanged=True)
-    assert reason(host, host.send(request("tools/list"))) == "exchanges"
+    refused = host.send(request("tools/list", id="mine"))
+    assert host.reply_to(refused) == error_message("mine", limit_reached("exchanges"))
     host.give(CallReturned(first, DONE))
     assert "result" in host.ask("tools/list")
     assert host.sent_on(stream), "nobody else is disturbed"

@@ -64,6 +64,16 @@ def test_a_key_that_was_taken_and_set_again_comes_after_those_set_in_between() -
     assert timers.due(10) == ["b", "a"]
 
 
+def test_setting_a_key_to_the_time_that_it_has_leaves_nothing_behind() -> None:
+    timers = Timers()
+    for key in ("a", "other", "a"):
+        timers.set(key, 10)
+    assert timers.pop(10) == "a"
+    for key in ("in between", "a"):
+        timers.set(key, 10)
+    assert timers.due(10) == ["other", "in between", "a"]
+
+
 def test_a_cleared_key_is_forgotten() -> None:
     timers = Timers()
     timers.set("a", 10)

@@ -162,13 +162,12 @@ class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
             self._out.append(Reply(received.exchange, error, http_status))
             return
         served = message["result"]["capabilities"]
-        own = {name: value for name, value in served.items() if name not in ("tools", "extensions")}
         introduced = _Introduced(
             name=self.settings.name,
             version=self.settings.version,
             info=self.settings.info,
             instructions=self.settings.instructions,
-            capabilities=own,
+            capabilities=served,
         )
         tasks = TASKS_EXTENSION in served.get("extensions", {})
         result = initialize_result(

@@ -19,7 +19,7 @@ from mcp_tasks_proto.legacy.server.calls import Calls, wanted_task
 from mcp_tasks_proto.legacy.server.cursors import Cursors
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest
 from mcp_tasks_proto.legacy.server.waiting import ENDED, Waiting
-from mcp_tasks_proto.legacy.translation import legacy_task, plain_result
+from mcp_tasks_proto.legacy.translation import legacy_task
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.proxy.settings import ProxyLimits
 from mcp_tasks_proto.request_state import Sealer
@@ -59,8 +59,6 @@ class ProxyRequests:
         method = request.request.method
         if method == "ping":
             request.succeed({})
-        elif method == "tools/list":
-            self._list_tools(request)
         elif method == "tools/call":
             self._call_tool(request)
         elif method == "tasks/list" and request.caller.tasks:
@@ -72,17 +70,6 @@ class ProxyRequests:
             request.fail(method_not_found(method))
         else:
             self._calls.begin(request)
-
-    def _list_tools(self, request: ClientRequest) -> None:
-        """What each tool says of tasks is the engine's to say: to a legacy caller it does."""
-
-        def listed(message: Mapping[str, Any], http_status: int) -> None:
-            if "result" in message:
-                request.succeed(plain_result(message["result"]))
-            else:
-                request.answer(message, http_status)
-
-        self.inner.request("tools/list", request.request.params, caller=request.caller, replied=listed)
 
     def _call_tool(self, request: ClientRequest) -> None:
         task = request.request.params.get("task")
@@ -168,9 +155,7 @@ class ProxyRequests:
         elif view["status"] == "cancelled" or now >= cancelling.until_ms:
             request.succeed(legacy_task(view))
         elif not request.over:
-            request.inner = None
-            hint_ms = view.get("pollIntervalMs", self.proxy_limits.poll_floor_ms)
-            self.timers.set(cancelling, min(now + hint_ms, cancelling.until_ms))
+            self.timers.set(cancelling, min(now + view["pollIntervalMs"], cancelling.until_ms))
 
 
 def _ended_already(view: Mapping[str, Any]) -> ErrorObject:

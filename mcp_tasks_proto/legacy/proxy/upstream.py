@@ -41,7 +41,7 @@ from mcp_tasks_proto.requester.effects import SendRequest, StopRequest
 from mcp_tasks_proto.requester.inputs import NotificationReceived, RequestFailed, ResponseReceived
 from mcp_tasks_proto.requester.settings import RequesterLimits, RequesterSettings
 from mcp_tasks_proto.timers import Timers
-from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, SUBSCRIPTION_ID
+from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES
 from mcp_tasks_proto.wire.jsonrpc import Notification, notification_message, parse_message
 
 __all__ = ["DualEraUpstream", "ToUpstream"]
@@ -112,7 +112,7 @@ class DualEraUpstream:
     @property
     def idle(self) -> bool:
         """Whether nobody would miss it: what it knows can be found out again."""
-        return not self._asked and not self._tasks and not self._channel.busy
+        return not self._asked and not self._legacy.may_be_asked and not self._channel.busy
 
     def at(self, now: int) -> None:
         """Take note of the time."""
@@ -160,16 +160,16 @@ class DualEraUpstream:
         self._flush()
 
     def _listen(self, send: SendUpstream) -> None:
-        """Nothing is pushed but that there are other tools, and that is told by itself."""
-        params = {"notifications": {}, "_meta": {SUBSCRIPTION_ID: send.request}}
-        agreed = notification_message("notifications/subscriptions/acknowledged", params)
+        """Nothing is agreed to: no more is pushed than that there are other tools, which is told anyway."""
+        agreed = notification_message("notifications/subscriptions/acknowledged", {})
         self.tell(UpstreamNotified(send.request, agreed))
 
     def close(self) -> None:
         """End the session, unless it may be needed for a task of it."""
+        self._legacy.end_stream()
         if not self._made_tasks:
             self._channel.end_session()
-            self._flush()
+        self._flush()
 
     def retire(self) -> None:
         """Another server is meant by this name now: what is in flight may still be answered, and no more."""
@@ -280,8 +280,9 @@ class DualEraUpstream:
     def _described(self, method: str) -> dict[str, Any]:
         """Return what a legacy upstream does not say of itself: for how long it is so. Its capabilities are
         told as it has them."""
-        described: dict[str, Any] = {"ttlMs": self.settings.discovery_ttl_ms, "cacheScope": "private"}
-        if method == "server/discover" and self._channel.session is not None:
+        described: dict[str, Any] = {"ttlMs": self.settings.discovery_ttl_ms}
+        if method == "server/discover":
+            assert self._channel.session is not None  # what it said in it is the answer
             declared = at(self._channel.session.initialized, "capabilities")
             described["capabilities"] = declared if isinstance(declared, Mapping) else {}
         return described
@@ -360,9 +361,8 @@ class _ManyCallers:
 
 
 def _request(send: SendUpstream) -> SendRequest:
-    return SendRequest(
-        request=send.request, message=send.message, parameters=send.parameters, streams=send.streams
-    )
+    """Return a request as a requester sends it; what else belongs to it is known by its name."""
+    return SendRequest(request=send.request, message=send.message)
 
 
 def _as_requester(settings: ProxySettings) -> RequesterSettings:

@@ -87,13 +87,13 @@ class DualEraUpstreams(ProxyEngine):
         while self._inbox:
             fact = self._inbox.popleft()
             if isinstance(fact, RequestFailed):
-                self._give_back(self._unsent.pop(fact.request, None), fact)
+                self._give_back(self._unsent.pop(fact.request), fact)
             elif isinstance(fact, TimePassed):
                 ProxyEngine._time_passed(self, fact)
             else:
                 self._handlers[type(fact)](fact)
         deadlines = [self._shared.timers.next, *(way.timers.next for way in self._ticking)]
-        deadline = min((when for when in deadlines if when is not None), default=None)
+        deadline = min(when for when in deadlines if when is not None)  # the engine always has one
         return DualEraProxyStep(tuple(self._shared.out), deadline)
 
     # -- inputs --------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ class DualEraUpstreams(ProxyEngine):
 
     def _closing(self, _: UpstreamsClosing) -> None:
         for way in self._ways.values():
-            way.close()
+            self._close(way)
 
     def _time_passed(self, passed: TimePassed) -> None:
         now = self._shared.now
@@ -131,8 +131,8 @@ class DualEraUpstreams(ProxyEngine):
         self._inbox.append(passed)  # after what these have led to
 
     def _settings_changed(self, changed: SettingsChanged) -> None:
+        self._change(changed.settings)  # first: what the engine asks for now, it asks of these upstreams
         ProxyEngine._settings_changed(self, changed)
-        self._change(changed.settings)
 
     def _give_back(self, way: DualEraUpstream | None, fact: UpstreamFact | ConnectionLost) -> None:
         """Have a way take in a fact, if there is one that it still concerns."""
@@ -168,12 +168,13 @@ class DualEraUpstreams(ProxyEngine):
         if way is None:
             self._make_room()
             known = self.settings.upstream(send.upstream)
+            assert known is not None  # the engine asks nothing of others
             way = DualEraUpstream(
                 upstream=send.upstream,
                 authorization=send.authorization,
                 settings=self.settings,
-                http=known is None or known.http,
-                only=None if known is None else known.era,
+                http=known.http,
+                only=known.era,
                 names=self.names,
                 out=self._send,
                 tell=self._tell,
@@ -186,8 +187,13 @@ class DualEraUpstreams(ProxyEngine):
         if len(self._ways) >= self.settings.limits.discoveries:
             idle = next((target for target, way in self._ways.items() if way.idle), None)
             if idle is not None:
-                self._ways[idle].close()
+                self._close(self._ways[idle])
                 del self._ways[idle]
+
+    def _close(self, way: DualEraUpstream) -> None:
+        way.at(self._shared.now)
+        way.close()
+        self._touched(way)
 
     def _touched(self, way: DualEraUpstream) -> None:
         """Note whether something is due on a way some time."""
@@ -203,6 +209,7 @@ class DualEraUpstreams(ProxyEngine):
             one, other = before.upstream(way.upstream), settings.upstream(way.upstream)
             if one is None or other is None or _what_it_is(one) != _what_it_is(other):
                 del self._ways[target]
+                way.at(self._shared.now)
                 way.retire()
                 self._touched(way)
 
@@ -210,7 +217,6 @@ class DualEraUpstreams(ProxyEngine):
         """Have something sent on a way, or stopped. To its name there may be another server by now, which is
         to have none of it: neither a call, nor the id of a task, nor a session's (PRX.7)."""
         if isinstance(effect, StopUpstream):
-            self._unsent.pop(effect.request, None)
             if self._sent.pop(effect.request, None) is not None:
                 self._shared.out.append(effect)
             return
@@ -226,7 +232,7 @@ class DualEraUpstreams(ProxyEngine):
     def _tell(self, fact: ProxyInput) -> None:
         """Have the engine told something."""
         if isinstance(fact, UpstreamAnswered | UpstreamFailed):
-            self._asked.pop(fact.request, None)
+            del self._asked[fact.request]
         self._inbox.append(fact)
 
 

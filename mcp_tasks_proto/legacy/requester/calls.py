@@ -237,7 +237,6 @@ class PlainCalls:
 
     def _give_up(self, call: PlainCall) -> None:
         del self._calls[call.outer]
-        self.channel.timers.clear(("round", call.outer))
         self.channel.stop(call.outer)
         for question in (*call.waiting, *call.round.values()):
             question.abandon()

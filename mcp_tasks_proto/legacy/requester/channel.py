@@ -18,7 +18,7 @@ from mcp_tasks_proto.legacy.messages import DualEraEffect, SendLegacy
 from mcp_tasks_proto.legacy.requester.reading import at, initialize_params
 from mcp_tasks_proto.legacy.vocabulary import INITIALIZE, INITIALIZED
 from mcp_tasks_proto.requester.effects import StopRequest
-from mcp_tasks_proto.requester.inputs import RequesterInput, RequestFailed, ResponseReceived
+from mcp_tasks_proto.requester.inputs import HttpReply, RequesterInput, RequestFailed, ResponseReceived
 from mcp_tasks_proto.requester.outcomes import DENIED, Fault
 from mcp_tasks_proto.requester.requests import backoff
 from mcp_tasks_proto.requester.settings import RequesterSettings
@@ -61,10 +61,14 @@ class Answer:
     """``None``: there is none, and ``fact`` says why."""
 
     @property
+    def http(self) -> HttpReply | None:
+        """What HTTP said beside it."""
+        return None if isinstance(self.fact, RequestFailed) else self.fact.http
+
+    @property
     def taken(self) -> bool:
         """Whether the server took a message that is owed no response."""
-        http = self.fact.http if isinstance(self.fact, ResponseReceived) else None
-        return not isinstance(self.fact, RequestFailed) and (http is None or http.status < 300)
+        return not isinstance(self.fact, RequestFailed) and (self.http is None or self.http.status < 300)
 
 
 Answered = Callable[[Answer], None]
@@ -120,16 +124,16 @@ class Channel:
     now: int = 0
     session: Session | None = field(init=False, default=None)
     """The session that stands."""
-    _unproven: bool = field(init=False, default=False)
-    """Whether that is another process's, in which nothing has been answered here."""
+    _unproven: str | None = field(init=False, default=None)
+    """The id of another process's, in which nothing has been answered here."""
     _opening: int | None = field(init=False, default=None)
     _pending: dict[int, _Pending] = field(init=False, factory=dict)
     _held: list[_Held] = field(init=False, factory=list)
 
     @property
     def busy(self) -> bool:
-        """Whether anything is under way."""
-        return self._opening is not None or bool(self._pending or self._held)
+        """Whether anything is under way, what is held among it, beside the stream of what is said unasked."""
+        return any(pending.sent.verb != "GET" for pending in self._pending.values())
 
     # -- the session ---------------------------------------------------------------------------------------
 
@@ -148,11 +152,11 @@ class Channel:
         if self._opening is None:
             self._open()
 
-    def adopt(self, session_id: str | None, initialized: Mapping[str, Any]) -> None:
+    def adopt(self, session_id: str, initialized: Mapping[str, Any]) -> None:
         """Go on in a session that another process has opened, unless there is one here."""
         if self.session is None and self._opening is None:
             self.session = Session(session_id=session_id, initialized=initialized)
-            self._unproven = True
+            self._unproven = session_id
 
     def _open(self) -> None:
         name = self._opening = next(self.names)
@@ -170,11 +174,10 @@ class Channel:
             )
             ours = ", ".join((*self.settings.versions, LEGACY_VERSION))
             reason = f"the server speaks {spoken}, and this client {ours}"
-            failure = RequestFailed(answer.fact.request, reason, sent=False, fault=Fault.SERVER)
+            failure = RequestFailed(answer.fact.request, reason, fault=Fault.SERVER)
             self._not_opened(Answer(failure, None))
         else:
-            http = answer.fact.http if isinstance(answer.fact, ResponseReceived) else None
-            session_id = None if http is None else http.session
+            session_id = None if answer.http is None else answer.http.session
             opened = Session(session_id=session_id, initialized=result)
             confirmation = notification_message(INITIALIZED, {})
             self._opening = self._post(confirmation, partial(self._confirmed, opened), opened)
@@ -201,7 +204,7 @@ class Channel:
     def forget_session(self) -> None:
         """The session is gone: the next message opens another."""
         if self.session is not None:
-            self.session, self._unproven = None, False
+            self.session = None
             self.lost()
 
     def drop_held(self) -> None:
@@ -328,10 +331,13 @@ class Channel:
         """Whether the server no longer knows the session of a message; then that one is forgotten."""
         http = fact.http if isinstance(fact, ResponseReceived) else None
         session_id = pending.sent.session
-        if http is not None and http.status < 300:
-            self._unproven = False
-        refusing = {400, 404} if self._unproven else {404}  # 400: a server may have no sessions by now
-        if http is None or http.status not in refusing or session_id is None or pending.sent.verb != "POST":
+        if http is None or session_id is None or pending.sent.verb != "POST":
+            return False
+        unproven = session_id == self._unproven
+        if unproven and http.status < 300:
+            self._unproven = None
+        refusing = {400, 404} if unproven else {404}  # 400: a server may have no sessions by now
+        if http.status not in refusing:
             return False
         if self.session is not None and self.session.session_id == session_id:
             self.forget_session()
@@ -378,7 +384,7 @@ class Channel:
                 fact = evolve(fact, message=None)
             self.give(evolve(fact, request=inner))
         elif answer.response.error is not None:
-            self.refuse(inner, answer.response.error, answer.fact)
+            self.refuse(inner, answer.response.error, answer.http)
         else:
             self.reply(inner, result or {})
 
@@ -386,9 +392,8 @@ class Channel:
         """Answer a request of the engine's with a result."""
         self.give(ResponseReceived(request=inner, message=result_message(inner, result)))
 
-    def refuse(self, inner: int, error: ErrorObject, fact: Fact | None = None) -> None:
+    def refuse(self, inner: int, error: ErrorObject, http: HttpReply | None = None) -> None:
         """Answer a request of the engine's with an error."""
-        http = fact.http if isinstance(fact, ResponseReceived) else None
         self.give(ResponseReceived(request=inner, message=error_message(inner, error), http=http))
 
     # -- ends ----------------------------------------------------------------------------------------------
@@ -433,13 +438,13 @@ def _failure(answer: Answer) -> Fact:
 
     An HTTP status that says it all is theirs too: what it asks for is the same for every request.
     """
-    fact, error = answer.fact, None if answer.response is None else answer.response.error
+    fact, error, http = answer.fact, None if answer.response is None else answer.response.error, answer.http
     if isinstance(fact, RequestFailed):
-        return RequestFailed(0, f"no session with the server: {fact.reason}", sent=False, fault=fact.fault)
-    status = 200 if fact.http is None else fact.http.status
-    if status in DENIED or (status >= 300 and error is None):
-        return evolve(fact, request=0, message=None if error is None else error_message(None, error))
-    why = f"HTTP {status} without a message that helps" if fact.http else "an answer that is none"
+        return evolve(fact, reason=f"no session with the server: {fact.reason}", sent=False)
+    if http is not None and (http.status in DENIED or (http.status >= 300 and error is None)):
+        return evolve(fact, message=None if error is None else error_message(None, error))
+    why = "an answer that is none" if http is None else f"HTTP {http.status} without a message that helps"
     if error is not None:
         why = f"{error.message} ({error.code})"
-    return RequestFailed(0, f"no session with the server: {why}", sent=False, fault=Fault.SERVER)
+    reason = f"no session with the server: {why}"
+    return RequestFailed(fact.request, reason, sent=False, fault=Fault.SERVER)

@@ -202,7 +202,7 @@ class DualEraRequester:
         settled = any(isinstance(effect, Settle) for effect in step.effects)
         if not settled and at(wanted.reference, "era") == "legacy" and self._finder.idle and self.era is None:
             self.era, self._assumed = "legacy", True
-        if not settled and self.era != "modern":
+        if not settled:
             session_id = at(wanted.reference, "session", "id")
             initialized = at(wanted.reference, "session", "initialized")
             if self.http and isinstance(session_id, str) and isinstance(initialized, Mapping):

@@ -117,15 +117,16 @@ class EraFinder:
             self.timers.clear(PROBE)
             self._probed(fact)
         elif self._attempt is not None and self._attempted is None and fact.request == self._attempt.request:
-            self._tried(self._attempt, fact)
+            self._tried(fact)
         else:
             return False
         return True
 
     def timer(self, timer: Hashable) -> bool:
         """The time for an answer to the probe may be over; whether it is."""
-        if timer != PROBE or self._probe is None:
+        if timer != PROBE:
             return False
+        assert self._probe is not None
         self.out.append(StopRequest(self._probe))
         self._probe = None
         if self.modern_only:
@@ -135,7 +136,7 @@ class EraFinder:
             self._greet()
         return True
 
-    def _tried(self, attempt: SendRequest, fact: Fact) -> None:
+    def _tried(self, fact: Fact) -> None:
         sign = self._sign(fact)
         if sign is Sign.MODERN:
             self._attempt = None
@@ -182,7 +183,8 @@ class EraFinder:
         """Let the engine have the answer to what was sent as a modern request."""
         attempt, self._attempt = self._attempt, None
         attempted, self._attempted = self._attempted, None
-        if attempt is not None and attempted is not None:
+        if attempt is not None:  # nobody has given it up meanwhile
+            assert attempted is not None
             self.give(attempted)
 
     def _go_on(self) -> None:
@@ -254,9 +256,9 @@ def _told_already(_: Fact) -> None:
     """:meth:`EraFinder.greeting_failed` is told first."""
 
 
-def _as_answer(request: int, message: Any) -> Any:
-    """Return an error as the answer to another request; what is none stays none."""
+def _as_answer(request: int, message: Any) -> dict[str, Any] | None:
+    """Return an error as the answer to another request; ``None``: it is none."""
     response = parse_message(message)
     if isinstance(response, Response) and response.error is not None:
         return error_message(request, response.error)
-    return None if isinstance(response, Response) else message
+    return None

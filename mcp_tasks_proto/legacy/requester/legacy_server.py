@@ -119,13 +119,13 @@ class LegacyServer:
             self._stream.want()
 
     @property
-    def _may_be_asked(self) -> bool:
+    def may_be_asked(self) -> bool:
         """Whether anything is under way for which the server may ask something."""
         return bool(self._calls or self._tasks)
 
     def _stream_again(self) -> None:
         """Have a stream in a new session, if it is still of use."""
-        if self._may_be_asked:
+        if self.may_be_asked:
             self._stream.want()
 
     def _call(self, inner: int, method: str, params: Mapping[str, Any]) -> None:
@@ -219,7 +219,7 @@ class LegacyServer:
                 self._calls.round_due(name)
             case _ if timer == OPENING:
                 self._stream.opened()
-            case _ if timer == STREAM and self._may_be_asked:
+            case _ if timer == STREAM and self.may_be_asked:
                 self._stream.want()
 
     # -- sessions and ends -----------------------------------------------------------------------------------
@@ -258,8 +258,12 @@ class LegacyServer:
         self._stream.lose()
         self._tasks.lose_streams()
         self._receiver.forget()
-        if self.channel.http and self._may_be_asked:
+        if self.channel.http and self.may_be_asked:
             self.channel.when_ready(self._stream_again, fail=_do_without)
+
+    def end_stream(self) -> None:
+        """Nobody listens any more to what the server says unasked."""
+        self._stream.end()
 
     def close(self) -> None:
         """End the session, unless somebody may come back to a task in it."""

@@ -132,8 +132,7 @@ def create_result(result: Mapping[str, Any]) -> dict[str, Any] | None:
     task = result.get("task")
     if not isinstance(task, Mapping):
         return None
-    handle = {**modern_task(task), "resultType": "task"}
-    return {**handle, "_meta": result["_meta"]} if "_meta" in result else handle
+    return {**modern_task(task), "resultType": "task"}
 
 
 def ended_view(

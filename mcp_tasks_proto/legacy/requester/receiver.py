@@ -70,7 +70,8 @@ class Receiver:
     ) -> None:
         """Make a task of a question, and answer with it (LEG.3)."""
         asked = at(params, "task", "ttl")
-        usable = type(asked) is int and 0 < asked <= self.limits.received_ttl_ms
+        longest_ms = self.limits.received_ttl_ms
+        ttl_ms = min(asked, longest_ms) if type(asked) is int and asked > 0 else longest_ms
         record = TaskRecord(
             task_id=new_id,
             version=1,
@@ -81,12 +82,11 @@ class Receiver:
             status=Status.WORKING,
             created_at_ms=self.now,
             last_updated_at_ms=self.now,
-            ttl_ms=asked if usable else self.limits.received_ttl_ms,
+            ttl_ms=ttl_ms,
             poll_interval_ms=self.limits.poll_interval_ms,
         )
         self._tasks[new_id] = _Received(record, withdraw)
-        assert record.ttl_ms is not None
-        self.timers.set(("received", new_id), self.now + record.ttl_ms)
+        self.timers.set(("received", new_id), self.now + ttl_ms)
         self.reply(request_id, {"task": _legacy(record)})
 
     def answered(self, task_id: str, response: Mapping[str, Any]) -> None:

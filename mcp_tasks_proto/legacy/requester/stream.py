@@ -64,10 +64,14 @@ class ServerStream:
         """The session is gone, and its stream with it; the next one may have another."""
         self._refused, self._failures, self._last_event_id = False, 0, None
         self.channel.timers.clear(STREAM)
+        self.end()
+        self.opened()
+
+    def end(self) -> None:
+        """Nobody listens any more."""
         if self._request is not None:
             self.channel.stop(self._request)
             self._request = None
-        self.opened()
 
     def _ended(self, answer: Answer) -> None:
         self._request = None

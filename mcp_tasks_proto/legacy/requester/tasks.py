@@ -71,7 +71,8 @@ class FollowedTasks:
     can_answer: bool
     """Whether there is anybody here to be asked."""
     _tasks: dict[str, Followed] = field(init=False, factory=dict)
-    _calls: dict[Hashable, str] = field(init=False, factory=dict)
+    _calls: dict[Hashable, Followed] = field(init=False, factory=dict)
+    """By the call that has become each of them."""
 
     def __len__(self) -> int:
         """How many are followed."""
@@ -79,10 +80,10 @@ class FollowedTasks:
 
     def follow(self, call: Hashable, task_id: str, keys: Mapping[str, Any]) -> None:
         """Follow a task. ``keys`` is the ledger of its reference."""
-        self._calls[call] = task_id
-        if task_id not in self._tasks:
+        if call not in self._calls:
             answered = [key for key, entry in keys.items() if entry["state"] == KeyState.SENT.value]
-            self._tasks[task_id] = Followed(task_id=task_id, answered_before=frozenset(answered))
+            followed = Followed(task_id=task_id, answered_before=frozenset(answered))
+            self._calls[call] = self._tasks[task_id] = followed
 
     def follows(self, call: Hashable) -> bool:
         """Whether a call has become a task that is followed."""
@@ -90,9 +91,9 @@ class FollowedTasks:
 
     def settled(self, call: Hashable) -> None:
         """The engine's call is over, and with it the interest in its task."""
-        task_id = self._calls.pop(call, None)
-        followed = None if task_id is None else self._tasks.pop(task_id, None)
+        followed = self._calls.pop(call, None)
         if followed is not None:
+            del self._tasks[followed.task_id]
             self.channel.timers.clear(("parked", followed.task_id))
             if followed.result is not None:
                 self.channel.stop(followed.result)
@@ -146,8 +147,11 @@ class FollowedTasks:
         elif followed is not None and followed.result is not None:
             followed.ended[inner] = task
         else:
-            answered = partial(self._show_end, inner, task)
-            self.channel.ask(inner, "tasks/result", {"taskId": task_id}, answered)
+            self._ask_for_payload(inner, task_id, task)
+
+    def _ask_for_payload(self, inner: int, task_id: str, task: Task) -> None:
+        answered = partial(self._show_end, inner, task)
+        self.channel.ask(inner, "tasks/result", {"taskId": task_id}, answered)
 
     def _show_end(self, inner: int, task: Task, payload: Answer) -> None:
         if payload.response is None:
@@ -198,9 +202,17 @@ class FollowedTasks:
         """The engine gives a poll up. A payload that does not come is asked for anew."""
         for followed in self._tasks.values():
             followed.parked.pop(inner, None)
-            if followed.ended.pop(inner, None) is not None and followed.result is not None:
-                self.channel.stop(followed.result)
-                followed.result = None
+            if followed.ended.pop(inner, None) is not None:
+                self._ask_anew(followed)
+
+    def _ask_anew(self, followed: Followed) -> None:
+        """Have the payload for whoever still waits for it, by requests of their own."""
+        assert followed.result is not None
+        self.channel.stop(followed.result)
+        followed.result = None
+        ended, followed.ended = followed.ended, {}
+        for inner, task in ended.items():
+            self._ask_for_payload(inner, followed.task_id, task)
 
     def ask(self, followed: Followed, question: Question) -> None:
         """Take in a question of a task; one that was asked before is known by what it asks (REQ.4)."""
@@ -291,7 +303,7 @@ class FollowedTasks:
         if answer.response is not None and answer.response.result is not None:
             self.channel.reply(inner, complete({}))
         else:
-            self.channel.refuse(inner, error, refusal.fact)
+            self.channel.refuse(inner, error, refusal.http)
 
 
 def _add_questions(followed: Followed, view: dict[str, Any]) -> None:

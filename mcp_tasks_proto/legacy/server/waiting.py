@@ -26,7 +26,7 @@ from mcp_tasks_proto.wire.jsonrpc import Response, notification_message
 __all__ = ["Waiter", "Waiting", "answer_of"]
 
 RETRY_MS: Final = 1000
-"""After a store that did not say whether a task has expired."""
+"""After a store that did not say whether a task has expired, or a task that should have and goes on."""
 
 ENDED: Final = frozenset(status.value for status in TERMINAL)
 
@@ -168,9 +168,10 @@ class Waiting:
         if request.over:
             return
         if "result" in message:
-            expiry = expiry_ms(message["result"])
+            expiry, now = expiry_ms(message["result"]), self.inner.now
             if expiry is not None:
-                self.timers.set(waiter, max(expiry, self.inner.now + 1))
+                # A task may be there for longer than was promised.
+                self.timers.set(waiter, expiry if expiry > now else now + RETRY_MS)
         elif message["error"]["code"] == ErrorCode.INVALID_PARAMS:
             self._ask_no_more(waiter.task_id)
             request.answer(message, http_status)
