@@ -212,8 +212,8 @@ class Calls:
             slow=True,
             task_path=call.declares,
         )
-        if call.row.promotes and exchange.open and call.attempts == 1:
-            after_ms = shared.settings.promote_after_ms or 0
+        after_ms = shared.settings.promote_after_ms
+        if after_ms is not None and call.row.promotes and exchange.open and call.attempts == 1:
             shared.timers.set(call, shared.now + after_ms)
 
     def _heard(self, call: Call, notification: Notification) -> None:
@@ -229,7 +229,6 @@ class Calls:
     # -- down again ------------------------------------------------------------------------------------------
 
     def _answered(self, call: Call, answer: Answer) -> None:
-        call.request = None
         if call.promoted is not None:
             return self._end_promoted(call, call.promoted, answer)
         if call.promoting:

@@ -62,7 +62,7 @@ class Desk:
         """Note in the ledger how a task stands (HIS.1)."""
         self.shared.out.append(Note(binding.handle, self.observation(status, polled=polled)))
 
-    def observation(self, status: Status, *, polled: bool = False) -> Observation:
+    def observation(self, status: Status, *, polled: bool) -> Observation:
         """Return what is seen now."""
         return Observation(status=status, at_ms=self.shared.now, polled=polled)
 

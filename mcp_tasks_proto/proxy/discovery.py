@@ -87,7 +87,7 @@ def read_tools(page: Mapping[str, Any], era: Era) -> list[UpstreamTool]:
         if not isinstance(definition, Mapping) or not isinstance(definition.get("name"), str):
             continue
         try:
-            parameters = header_parameters(definition.get("inputSchema", {}))
+            parameters = header_parameters(definition.get("inputSchema"))
         except ValueError:
             continue
         support = TaskSupport.OPTIONAL if era is Era.MODERN else _support(definition)

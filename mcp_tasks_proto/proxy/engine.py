@@ -191,8 +191,7 @@ class ProxyEngine:
             raise LocalProtocolError("now is Unix milliseconds, up to the end of the year 9999")
         shared = self._shared
         before = shared.now
-        if now > before:
-            shared.now = now
+        shared.now = max(before, now)
         shared.out.clear()
         try:
             handler(input)

@@ -174,4 +174,4 @@ def check_random(random: bytes) -> None:
 
 
 def _associated(key: str) -> bytes:
-    return f"mcp-tasks-proto handle {_VERSION}.{key}".encode("ascii")
+    return f"mcp-tasks-proto handle {_VERSION}.{key}".encode()

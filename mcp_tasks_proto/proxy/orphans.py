@@ -21,7 +21,8 @@ TASKS_DECLARED: Final[Mapping[str, Any]] = {"extensions": {TASKS_EXTENSION: {}}}
 def backoff(shared: Shared, failures: int) -> int:
     """Return how long to wait after this many failures in a row, in milliseconds."""
     limits = shared.limits
-    return min(limits.first_backoff_ms << min(failures - 1, 16), limits.last_backoff_ms)
+    doublings = min(failures - 1, limits.last_backoff_ms.bit_length())  # more make no difference
+    return min(limits.first_backoff_ms << doublings, limits.last_backoff_ms)
 
 
 @frozen

@@ -46,8 +46,8 @@ class Promotions:
     """Calls whose binding is being saved."""
     _running: dict[str, int | None] = field(init=False, factory=dict)
     """Upstream requests, by handle."""
-    _ending: dict[str, Ending] = field(init=False, factory=dict)
-    """Ends that are not kept yet, by handle."""
+    _ending: set[str] = field(init=False, factory=set)
+    """Handles of those whose end is not kept yet."""
 
     def __len__(self) -> int:
         """How many there are."""
@@ -87,7 +87,7 @@ class Promotions:
         self.desk.upstreams.stop(self._running.pop(handle, None))
         ending = Ending(binding=binding, seen=self._ended(binding, Status.CANCELLED))
         if here:
-            self._ending[handle] = ending
+            self._ending.add(handle)
 
         def kept(seen: Seen | None) -> None:
             if here:
@@ -116,13 +116,13 @@ class Promotions:
     def _end(self, binding: Binding, status: Status, **payload: Any) -> None:
         del self._running[binding.handle]
         ending = Ending(binding=binding, seen=self._ended(binding, status, **payload))
-        self._ending[binding.handle] = ending
+        self._ending.add(binding.handle)
         self.due(ending)
 
     def _kept(self, ending: Ending, seen: Seen | None) -> None:
         shared = self.desk.shared
         if seen is not None:
-            del self._ending[ending.binding.handle]
+            self._ending.remove(ending.binding.handle)
         else:
             ending.failures += 1
             shared.timers.set(ending, shared.now + backoff(shared, ending.failures))

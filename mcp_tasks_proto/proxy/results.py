@@ -140,7 +140,7 @@ def _size(block: Any) -> int:
 
 def _cut(block: Mapping[str, Any], room: int) -> dict[str, Any] | None:
     """Return a block of text with as much of its text as there is room for."""
-    fits, most = 0, min(len(block["text"]), max(0, room))
+    fits, most = 0, min(len(block["text"]), room)
     while fits < most:
         middle = (fits + most + 1) // 2
         if _size({**block, "text": block["text"][:middle]}) <= room:

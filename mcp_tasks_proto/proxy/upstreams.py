@@ -71,7 +71,6 @@ class Sent:
 
     name: int
     target: Target
-    method: str
     since_ms: int
     slow: bool
     """Whether it may take its time, as long as there are signs of life."""
@@ -134,7 +133,6 @@ class UpstreamRequests:
         sent = Sent(
             name=name,
             target=target,
-            method=method,
             since_ms=shared.now,
             slow=slow,
             then=then,
@@ -180,7 +178,7 @@ class UpstreamRequests:
 
     def stop(self, name: int | None) -> None:
         """Give a request up; nothing is told of it any more. Harmless for one that has been answered."""
-        if name is not None and name in self._in_flight:
+        if name in self._in_flight:
             self._end(name)
             self.out(StopUpstream(name))
 

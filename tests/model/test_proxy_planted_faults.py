@@ -317,7 +317,7 @@ FAULTS: Final = [
         what="an end that was earned is lost with the store",
         where=Promotions,
         name="_kept",
-        plant=lambda _: lambda self, ending, seen: self._ending.pop(ending.binding.handle),
+        plant=lambda _: lambda self, ending, seen: self._ending.remove(ending.binding.handle),
     ),
     Fault(rule="HIS.1", what="polls are not counted", where=Desk, name="note", plant=_uncounted),
     Fault(rule="HIS.4", what="nothing is removed", where=ProxyEngine, name="_purge", plant=_kept_for_ever),

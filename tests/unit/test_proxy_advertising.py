@@ -6,10 +6,19 @@ from typing import Any
 
 import pytest
 
-from mcp_tasks_proto import MODERN_VERSION, TASKS_EXTENSION, ExchangeClosed
-from mcp_tasks_proto.proxy import Access, ProxyLimits, SettingsChanged, ToolProfile, Upstream
-from mcp_tasks_proto.testing import ProxyHost
+from mcp_tasks_proto import MODERN_VERSION, TASKS_EXTENSION, ExchangeClosed, Reply
+from mcp_tasks_proto.proxy import (
+    Access,
+    ProxyLimits,
+    SendUpstream,
+    SettingsChanged,
+    ToolProfile,
+    Upstream,
+    UpstreamChanged,
+)
+from mcp_tasks_proto.testing import ProxyHost, request
 from tests.unit.proxy_world import discover, error, make_proxy, make_settings, methods, reason, result
+from tests.unit.world import head
 
 FIRST, SECOND = Upstream(name="first"), Upstream(name="second")
 
@@ -152,6 +161,44 @@ def test_a_legacy_word_does_not_come_down() -> None:
     assert result(host.reply_to(exchange))["tools"] == [{"name": "a", "inputSchema": {}}]
 
 
+def test_leg8_a_legacy_caller_is_told_of_the_tools_that_may_become_tasks() -> None:
+    profile = ToolProfile(task_tools=frozenset({"render*"}))
+    host = make_proxy(bridging=True, profiles={"default": profile})
+    exchange = host.request("tools/list", legacy=True)
+    discover(host, "render", "delete")
+    told = {tool["name"]: tool.get("execution") for tool in result(host.reply_to(exchange))["tools"]}
+    assert told == {"render": {"taskSupport": "optional"}, "delete": None}
+
+
+def test_prx2_a_change_of_one_upstream_is_no_change_of_another() -> None:
+    host = make_proxy(FIRST, SECOND)
+    host.request("tools/list")
+    discover(host, upstream="first")
+    host.give(UpstreamChanged("first"))
+    host.give(UpstreamChanged("second"))
+    host.request("tools/list")
+    asked = [one.upstream for one in host.of(SendUpstream) if one.message["method"] == "server/discover"]
+    assert asked == ["first", "second", "first", "second"]
+    for upstream in ("second", "first", "second"):
+        discover(host, upstream=upstream)
+    host.give(UpstreamChanged("first"))
+    host.request("tools/list")
+    asked = [one.upstream for one in host.of(SendUpstream) if one.message["method"] == "server/discover"]
+    assert asked == ["first", "second", "first", "second", "first"]
+
+
+def test_prx2_what_changed_while_it_was_asked_for_is_not_kept_though_another_changes_too() -> None:
+    host = make_proxy(FIRST, SECOND)
+    exchange = host.request("tools/list")
+    host.give(UpstreamChanged("first"))
+    host.give(UpstreamChanged("second"))
+    discover(host, "old", upstream="first")
+    discover(host, "old", upstream="second")
+    assert names(host, exchange) == ["first__old", "second__old"]
+    host.request("tools/list")
+    assert methods(host).count("server/discover") == 4
+
+
 def test_a_caller_who_leaves_is_not_answered() -> None:
     host = make_proxy()
     exchange = host.request("tools/list")
@@ -266,3 +313,12 @@ def test_neg7_promotion_makes_tasks_of_its_own() -> None:
     host = make_proxy(promote_after_ms=1)
     discovered(host, {"tasks": False})
     assert refusal(host, "tasks/get")["code"] == -32602
+
+
+def test_http1_what_is_wrong_with_a_message_comes_before_what_is_advertised() -> None:
+    host = make_proxy()
+    discovered(host, {"tasks": False})
+    message = request("tasks/get", {"taskId": "A" * 43})
+    exchange = host.send(message, http=head(message, mcp_name="B" * 43))
+    assert error(host.reply_to(exchange))["code"] == -32020
+    assert host.of(Reply)[-1].http_status == 400

@@ -175,6 +175,57 @@ def test_prx_row_5_a_legacy_caller_is_bridged_if_that_is_on(bridging: bool, decl
     assert ("extensions" in declared(host)) is declares
 
 
+BRIDGED: dict[str, Any] = {"legacy": True, "principal": "alice"}
+
+
+def test_leg3_a_result_at_once_becomes_a_task_that_has_ended() -> None:
+    host = make_proxy(bridging=True)
+    exchange = call(host, **BRIDGED)
+    host.answer("tools/call", DONE)
+    handed = result(host.reply_to(exchange))
+    assert (handed["resultType"], handed["status"]) == ("task", "working")
+    handle = handed["taskId"]
+    assert view(get(host, handle, legacy=True, access=Access()))["status"] == "completed"
+
+
+def test_leg3_a_caller_who_leaves_meanwhile_leaves_nothing() -> None:
+    host = make_proxy(bridging=True)
+    exchange = call(host, **BRIDGED)
+    host.held = True
+    host.answer("tools/call", DONE)
+    host.give(ExchangeClosed(exchange))
+    host.held = False
+    host.answer_next()
+    assert len(host.of(DropTask)) == 1
+    assert (host.store.bindings, host.store.entries, host.store.snapshots) == ({}, {}, {})
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_lim3_results_that_become_tasks_have_room_for_so_many(saved: bool) -> None:
+    """Those count whose binding is on its way to the store, and no others."""
+    host = make_proxy(bridging=True, limits=ProxyLimits(promoted=2))
+    exchanges = [call(host, **BRIDGED) for _ in range(3)]
+    host.held = True
+    for _ in exchanges:
+        host.answer("tools/call", DONE)
+    assert [type(one).__name__ for one in host.asked] == ["DrawRandom", "DrawRandom"]
+    assert reason(host.reply_to(exchanges.pop())) == "promoted"
+    for exchange in exchanges:
+        host.answer_next()
+        saving = host.asked.pop()
+        host.give(host.store.answer(saving) if saved else SaveFailed(saving.token))
+        if saved:
+            host.give(host.store.answer(host.asked.pop()))
+            assert result(host.reply_to(exchange))["resultType"] == "task"
+        else:
+            assert reason(host.reply_to(exchange)) == "binding_not_stored"
+    exchanges = [call(host, **BRIDGED) for _ in range(3)]
+    for _ in exchanges:
+        host.answer("tools/call", DONE)
+    assert len(host.asked) == 2
+    assert reason(host.reply_to(exchanges.pop())) == "promoted"
+
+
 def test_prx_row_6_a_task_that_nobody_asked_for_is_invalid_and_cancelled() -> None:
     host = make_proxy()
     exchange = call(host, tasks=False)
@@ -226,6 +277,8 @@ def test_prx1_other_extensions_go_up_where_caller_proxy_and_upstream_agree() -> 
     assert declared(host)["extensions"] == {"a": {"x": 1}, TASKS_EXTENSION: {}}
     call(host, capabilities={"extensions": {"c": {}}})
     assert declared(host)["extensions"] == {TASKS_EXTENSION: {}}
+    call(host, capabilities={}, tasks=False)
+    assert declared(host) == {}
 
 
 def test_prx8_params_go_up_whole_within_bounds() -> None:
@@ -366,8 +419,8 @@ def test_prx4_a_call_that_was_not_sent_is_sent_again() -> None:
     assert failed["data"] == {"reason": "upstream_unavailable", "retryable": True}
 
 
-def unknown_outcomes(host: ProxyHost, how: str) -> None:
-    name = host.waiting("tools/call").request
+def unknown_outcomes(host: ProxyHost, how: str, method: str = "tools/call") -> None:
+    name = host.waiting(method).request
     match how:
         case "connection broke":
             host.fail("tools/call")
@@ -400,6 +453,9 @@ def test_prx4_other_methods_do_nothing_that_must_not_be_done_twice() -> None:
     discover(host)
     host.fail("prompts/get")
     assert error(host.reply_to(exchange))["data"] == {"reason": "upstream_unavailable", "retryable": True}
+    exchange = host.request("prompts/get", {"name": "p"})
+    unknown_outcomes(host, "another's answer", "prompts/get")
+    assert reason(host.reply_to(exchange)) == "upstream_invalid"
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 415])
@@ -493,6 +549,38 @@ def test_trap26_a_caller_who_leaves_before_the_handle_leaves_no_orphan() -> None
     assert not host.store.entries
 
 
+def test_prx7_an_orphan_is_cancelled_under_the_authorization_that_made_it() -> None:
+    host = make_proxy()
+    exchange = call(host, access=Access(authorizations={"renderer": "alice's"}))
+    host.held = True
+    host.answer("tools/call", create())
+    host.give(ExchangeClosed(exchange))
+    host.held = False
+    host.answer_next()
+    assert host.waiting("tasks/cancel").authorization == "alice's"
+
+
+def test_prx6_a_task_of_an_upstream_that_is_not_configured_any_more_is_known_by_its_name() -> None:
+    host = make_proxy()
+    exchange = call(host)
+    host.give(SettingsChanged(make_settings(Upstream(name="other"))))
+    host.answer("tools/call", create())
+    handle = result(host.reply_to(exchange))["taskId"]
+    assert host.store.entries[handle].upstream == "renderer"
+
+
+@pytest.mark.parametrize("longest", [43, 42])
+def test_lim3_a_handle_may_be_so_long(longest: int) -> None:
+    host = make_proxy(limits=ProxyLimits(handle_chars=longest))
+    exchange = call(host)
+    host.answer("tools/call", create())
+    if longest == 43:
+        assert len(result(host.reply_to(exchange))["taskId"]) == 43
+    else:
+        assert reason(host.reply_to(exchange)) == "handle_chars"
+        assert sent_up(host, "tasks/cancel")[0]["taskId"] == UPSTREAM_TASK
+
+
 def test_trap26_a_save_that_fails_after_the_caller_has_left() -> None:
     host = make_proxy()
     exchange = call(host)
@@ -530,6 +618,8 @@ def test_a_caller_who_leaves_during_discovery_has_nothing_called() -> None:
         ({"taskId": "x" * 4097}, None),
         ({"status": "sleeping"}, UPSTREAM_TASK),
         ({"createdAt": 7}, UPSTREAM_TASK),
+        ({"status": "sleeping", "taskId": "x"}, "x"),
+        ({"status": "sleeping", "taskId": "x" * 4096}, "x" * 4096),
     ],
 )
 def test_trap25_an_invalid_envelope_is_rejected_and_its_task_cancelled(
@@ -575,6 +665,19 @@ def test_an_orphan_is_told_a_few_times() -> None:
     host.fail("tasks/cancel")
     host.advance(60_000)
     assert methods(host).count("tasks/cancel") == 3
+
+
+def test_the_pause_between_two_tries_is_doubled_up_to_the_longest() -> None:
+    limits = ProxyLimits(attempts=25, first_backoff_ms=1, last_backoff_ms=1_000_000)
+    host = make_proxy(limits=limits)
+    call(host, tasks=False)
+    host.answer("tools/call", create())
+    for doubled in range(24):
+        host.fail("tasks/cancel")
+        host.advance(min(2**doubled, 1_000_000) - 1)
+        assert methods(host).count("tasks/cancel") == doubled + 1
+        host.advance(1)
+        assert methods(host).count("tasks/cancel") == doubled + 2
 
 
 def test_an_orphan_whose_upstream_knows_is_left_alone() -> None:
@@ -635,7 +738,10 @@ def test_prx7_a_tool_that_is_withdrawn_while_its_upstream_is_asked_what_it_is() 
     exchange = host.request("tools/call", {"name": "render"})
     host.give(SettingsChanged(make_settings(profiles={"default": ToolProfile(tools=frozenset())})))
     discover(host)
-    assert error(host.reply_to(exchange))["code"] == -32602
+    assert error(host.reply_to(exchange)) == {
+        "code": -32602,
+        "message": "Invalid params: unknown tool: render",
+    }
     assert "tools/call" not in methods(host)
 
 
@@ -665,6 +771,13 @@ def test_prx9_headers_are_checked_inbound_and_written_anew_outbound() -> None:
     headers = request_headers("tools/call", sent.message["params"], "2026-07-28", sent.parameters)
     assert ("Mcp-Param-Region", "eu") in headers
     assert ("Mcp-Name", "mirror") in headers
+
+
+def test_prx9_without_headers_there_is_nothing_to_check() -> None:
+    host = make_proxy()
+    host.request("tools/call", {"name": "mirror", "arguments": {"region": "eu"}})
+    discover(host, definitions=[MIRRORED])
+    assert sent_up(host, "tools/call")[0]["arguments"] == {"region": "eu"}
 
 
 def test_prx9_a_wrong_name_in_the_header_is_refused() -> None:
@@ -714,7 +827,8 @@ def test_prx15_other_methods_are_for_an_only_upstream() -> None:
 def test_prx7_a_caller_without_authorization_sees_no_upstream() -> None:
     host = make_proxy()
     nothing = Access(authorizations={})
-    assert error(host.reply_to(host.request("prompts/list", access=nothing)))["code"] == -32601
+    refused = error(host.reply_to(host.request("prompts/list", access=nothing)))
+    assert refused == {"code": -32601, "message": "Method not found: prompts/list"}
     assert (
         error(host.reply_to(host.request("tools/call", {"name": "render"}, access=nothing)))["code"] == -32602
     )
@@ -734,7 +848,9 @@ def test_progress_comes_down_under_the_callers_own_token() -> None:
     host = make_proxy()
     exchange = call(host, meta={PROGRESS_TOKEN: "mine"})
     host.notify("tools/call", "notifications/progress", {"progressToken": 3, "progress": 1})
-    assert host.sent_on(exchange)[0]["params"] == {"progressToken": "mine", "progress": 1}
+    params = {"progressToken": "mine", "progress": 1}
+    told = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+    assert host.sent_on(exchange) == [told]
 
 
 def test_log_messages_come_down_where_they_were_asked_for() -> None:
@@ -746,7 +862,10 @@ def test_log_messages_come_down_where_they_were_asked_for() -> None:
             host.give(UpstreamNotified(sent, message))
         host.give(UpstreamNotified(sent, {"nonsense": 1}))
     assert host.sent_on(silent) == []
-    assert [one["params"]["data"] for one in host.sent_on(listening)] == ["x"]
+    params = {"level": "info", "data": "x"}
+    assert host.sent_on(listening) == [
+        {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
+    ]
 
 
 def test_a_caller_that_takes_no_stream_gets_no_notifications() -> None:

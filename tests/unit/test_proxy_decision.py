@@ -19,6 +19,7 @@ from mcp_tasks_proto.proxy import (
     decide,
     judge_answer,
 )
+from mcp_tasks_proto.proxy.decision import find_row
 
 ALL_WELL: dict[str, Any] = {
     "caller": Era.MODERN,
@@ -119,6 +120,12 @@ CHOICES: dict[str, tuple[Any, ...]] = {
         (False, True),
     ),
 }
+
+
+def test_prx_the_row_of_a_call_is_that_of_the_decision() -> None:
+    for values in product(*CHOICES.values()):
+        known = dict(zip(CHOICES, values, strict=True))
+        assert find_row(**known) is decide(Circumstances(**known)).row
 
 
 def test_prx1_whatever_the_circumstances() -> None:

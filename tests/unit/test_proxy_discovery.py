@@ -88,6 +88,7 @@ def test_prx2_an_upstream_that_makes_no_sense_is_none(nonsense: dict[str, Any]) 
 def test_lim3_too_many_tools_are_none() -> None:
     many = page(*(tool(str(number)) for number in range(4)))
     assert read_discovery(MODERN, [many], version="2026-07-28", most_tools=3) is None
+    assert len(read(MODERN, page(*(tool(str(number)) for number in range(3)))).tools) == 3
 
 
 def test_http3_tools_that_must_not_be_used_are_left_out() -> None:
@@ -120,6 +121,7 @@ def test_prx2_the_cache_scope_is_honoured() -> None:
     cache.put("up", "alice", everybodys, START)
     assert cache.get("up", "bob", START) is everybodys
     assert cache.get("up", "alice", START) is alices
+    assert cache.last("up", "alice") is alices
     assert cache.get("other", "bob", START) is None
 
 
@@ -144,5 +146,7 @@ def test_lim3_the_oldest_makes_room() -> None:
     for name in ("a", "b", "c"):
         cache.put("up", name, found, START)
     assert [cache.get("up", name, START) is found for name in ("a", "b", "c")] == [False, True, True]
+    cache.put("up", "c", found, START)
+    assert cache.get("up", "b", START) is found, "what is known anew drives nothing out"
     cache.drop_all()
     assert cache.get("up", "c", START) is None

@@ -131,14 +131,19 @@ def test_a_binding_survives_the_store() -> None:
     assert binding_from_json(binding_to_json(binding)) == binding
     assert binding.promoted
     assert not make_binding().promoted
-    with pytest.raises(ValueError, match="binding"):
+    with pytest.raises(ValueError, match=r"^not a stored binding$"):
         binding_from_json({})
 
 
-PROFILES = {"default": ToolProfile(), "narrow": ToolProfile(tools=frozenset({"other"}))}
+PROFILES = {
+    "default": ToolProfile(),
+    "narrow": ToolProfile(tools=frozenset({"other"})),
+    "renders": ToolProfile(tools=frozenset({"render"})),
+}
 
 DENIALS: list[tuple[str, dict[str, Any], dict[str, Any], Denial | None, Denial | None]] = [
     ("its owner", {}, {}, None, None),
+    ("its owner, who may call this tool alone", {}, {"profile": "renders"}, None, None),
     ("foreign", {"principal": "bob"}, {}, Denial.FOREIGN, Denial.FOREIGN),
     ("nobody's", {"principal": None}, {}, Denial.FOREIGN, Denial.FOREIGN),
     ("another project", {}, {"project": "film"}, Denial.PROJECT, None),
@@ -200,6 +205,6 @@ def test_prx15_many_upstreams_stand_before_their_tools() -> None:
     assert exposed_name(settings, first, "a__b") == "first__a__b"
     assert find_tool(settings, Access(), "first__a__b") == (first, "a__b")
     assert find_tool(settings, Access(), "second__a__b") == (second, "a__b")
-    for name in ("a__b", "render", "third__render", "__render", "first_render"):
+    for name in ("a__b", "render", "first", "third__render", "__render", "first_render"):
         assert find_tool(settings, Access(), name) is None
     assert find_tool(settings, Access(authorizations={"first": "x"}), "second__a") is None

@@ -20,6 +20,7 @@ from mcp_tasks_proto.proxy import (
     ToolProfile,
     Upstream,
     UpstreamAnswered,
+    UpstreamChanged,
     UpstreamNotified,
 )
 from mcp_tasks_proto.testing import ProxyHost, request
@@ -170,18 +171,27 @@ def test_params_that_do_not_fit_are_refused(params: dict[str, Any]) -> None:
     assert error(host.reply_to(host.request("subscriptions/listen", params)))["code"] == -32602
 
 
+def test_params_that_do_not_fit_are_named() -> None:
+    host = make_proxy()
+    refused = error(host.reply_to(host.request("subscriptions/listen", {})))
+    assert refused["message"] == "Invalid params: notifications is missing"
+
+
 def test_a_caller_that_takes_no_stream_is_told() -> None:
     host = make_proxy()
     message = request("subscriptions/listen", {"notifications": {}})
     exchange = host.send(message, http=evolve(head(message), accepts_stream=False))
     (reply,) = [one for one in host.of(Reply) if one.exchange == exchange]
     assert reply.http_status == 406
+    assert reply.message is not None
+    assert (reply.message["id"], reply.message["error"]["code"]) == (message["id"], -32600)
 
 
 def test_lim3_streams_are_bounded() -> None:
     host = make_proxy(limits=ProxyLimits(streams=2, streams_per_principal=1, stream_tasks=1))
     assert reason(host.reply_to(listen(host, "a", "b"))) == "stream_tasks"
-    listen(host)
+    mine = listen(host, "a")
+    assert read(host, mine)[0]["notifications"] == {"taskIds": []}, "there is room for one"
     assert reason(host.reply_to(listen(host))) == "streams_per_principal"
     listen(host, principal="bob")
     assert reason(host.reply_to(listen(host, principal="carol"))) == "streams"
@@ -266,7 +276,9 @@ def test_prx14_a_push_without_payload_is_asked_for() -> None:
     """Some servers only say that there is news."""
     host, _, exchange = pushed_to()
     push(host, task("completed", lastUpdatedAt=LATER))
-    host.advance(500)
+    host.advance(499)
+    assert methods(host).count("tasks/get") == 1
+    host.advance(1)
     host.answer("tasks/get", completed())
     assert statuses(host, exchange) == ["working", "completed"]
 
@@ -276,13 +288,14 @@ def test_prx14_a_push_without_payload_is_asked_for() -> None:
     [
         {"nonsense": 1},
         {"jsonrpc": "2.0", "method": "notifications/tasks", "params": {"taskId": 7}},
+        {"jsonrpc": "2.0", "method": "notifications/tasks", "params": {"taskId": []}},
         {"jsonrpc": "2.0", "method": "notifications/tasks", "params": {"taskId": "another's"}},
         {"jsonrpc": "2.0", "method": "notifications/other"},
         {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged"},
         {
             "jsonrpc": "2.0",
             "method": "notifications/subscriptions/acknowledged",
-            "params": {"notifications": {"taskIds": [7, "another's"]}},
+            "params": {"notifications": {"taskIds": [7, [], "another's"]}},
         },
     ],
 )
@@ -512,6 +525,30 @@ def test_prx2_a_change_of_tools_drops_the_discovery_and_is_passed_on() -> None:
     assert methods(host).count("server/discover") == 2
 
 
+def test_prx2_a_change_of_one_upstreams_tools_says_nothing_of_the_others() -> None:
+    host = make_proxy(Upstream(name="first"), Upstream(name="second"))
+    handed_out(host, tool="first__render")
+    handed_out(host, "up-2", tool="second__render")
+    listen(host, toolsListChanged=True)
+    host.notify("subscriptions/listen", CHANGED, {}, upstream="first")
+    host.request("tools/list")
+    discovered = [
+        sent.upstream for sent in host.of(SendUpstream) if sent.message["method"] == "server/discover"
+    ]
+    assert discovered == ["first", "second", "first"]
+
+
+def test_prx7_a_change_is_passed_on_to_those_who_see_the_upstream() -> None:
+    host = make_proxy(Upstream(name="first", listen=False), Upstream(name="second", listen=False))
+    streams = {
+        name: listen(host, toolsListChanged=True, access=Access(authorizations={name: "x"}))
+        for name in ("first", "second")
+    }
+    host.give(UpstreamChanged("first"))
+    assert heard(host, streams["first"]) == ["acknowledged", "list_changed"]
+    assert heard(host, streams["second"]) == ["acknowledged"]
+
+
 def test_prx2_a_change_that_was_not_asked_for_is_not_passed_on() -> None:
     host, _, exchange = pushed_to()
     host.notify("subscriptions/listen", "notifications/tools/list_changed", {})
@@ -525,6 +562,7 @@ def test_prx7_no_stream_goes_to_an_upstream_that_the_caller_cannot_see() -> None
     listen(host, toolsListChanged=True, access=access)
     (opened,) = host.of(SendUpstream)
     assert (opened.upstream, opened.authorization) == ("second", "alice's")
+    assert opened.message["params"]["notifications"] == {"toolsListChanged": True}
 
 
 def test_a_stream_for_tools_outlives_its_tasks() -> None:
@@ -562,6 +600,9 @@ def test_sub1_other_tools_are_agreed_to_once_somebody_will_tell_of_them() -> Non
     agree(host, UPSTREAM_TASK, toolsListChanged=True)
     host.answer("tasks/get", task())
     assert heard(host, exchange) == ["acknowledged", "list_changed", "tasks"]
+    assert read(host, exchange)[0]["notifications"] == {"taskIds": [handle], "toolsListChanged": True}
+    host.advance(1000)
+    assert heard(host, exchange) == ["acknowledged", "list_changed", "tasks"], "each of them once"
     host.notify("subscriptions/listen", CHANGED, {})
     assert heard(host, exchange)[-1] == "list_changed"
 
@@ -578,7 +619,9 @@ def test_sub1_an_upstream_that_does_not_push_holds_nobody_up_for_long(how: str) 
         host.fail("subscriptions/listen", upstream="first")
     assert heard(host, exchange) == []
     if how == "is slow":
-        host.advance(1000)
+        host.advance(999)
+        assert heard(host, exchange) == []
+        host.advance(1)
     else:
         agree(host)
     host.answer("tasks/get", task())
@@ -586,6 +629,14 @@ def test_sub1_an_upstream_that_does_not_push_holds_nobody_up_for_long(how: str) 
 
 
 # -- the end -----------------------------------------------------------------------------------------------
+
+
+def test_sub1_who_leaves_before_the_acknowledgement_is_not_told_later() -> None:
+    host = make_proxy()
+    exchange = listen(host, toolsListChanged=True)
+    host.give(ExchangeClosed(exchange))
+    host.advance(1000)
+    assert host.sent_on(exchange) == []
 
 
 def test_sub4_a_caller_ends_its_stream() -> None:
@@ -621,7 +672,8 @@ def test_sub4_on_a_shared_channel_the_result_comes_before_the_notification() -> 
     exchange = listen(host, connection="stdio")
     host.give(ShutdownStarted())
     assert host.sent_on(exchange)[-1]["result"]["_meta"][SUBSCRIPTION_ID] == "stream"
-    assert host.reply_to(exchange)["method"] == "notifications/cancelled"
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "stream"}}
+    assert host.of(Reply)[-1] == Reply(exchange, cancelled, 200)
 
 
 def test_sub4_a_stream_that_was_not_acknowledged_fails() -> None:
@@ -769,6 +821,14 @@ def test_his4_an_end_that_waits_is_not_told_when_it_is_not_kept_any_more() -> No
     assert (told["taskId"], told["status"], told["statusMessage"]) == (handle, "completed", "still there")
 
 
+def test_sub2_nothing_older_is_told_in_its_place() -> None:
+    host, _, exchange = unread()
+    host.now += DAY_MS
+    assert statuses(host, exchange) == []
+    host.answer("tasks/get", task())
+    assert statuses(host, exchange) == []
+
+
 def test_his4_nor_does_it_wait_for_longer_than_that() -> None:
     """Nobody reads, and yet it is removed when the store removes what is past its time."""
     host, _, exchange = unread()
@@ -780,6 +840,14 @@ def test_his4_nor_does_it_wait_for_longer_than_that() -> None:
     assert statuses(host, exchange) == []
     host.advance(DAY_MS)
     assert methods(host).count("tasks/get") == 2
+
+
+def test_his4_what_is_asked_anew_may_take_longer_than_the_next_removal() -> None:
+    host, _, exchange = unread(limits=ProxyLimits(request_timeout_ms=600_000))
+    host.advance(DAY_MS + 120_000)
+    assert methods(host).count("tasks/get") == 2
+    host.answer("tasks/get", completed())
+    assert statuses(host, exchange) == ["completed"]
 
 
 def test_prx14_what_is_asked_for_anew_is_asked_for_soon_since_nobody_pushes_it() -> None:
@@ -862,6 +930,8 @@ def test_prx7_what_waits_is_not_told_when_it_is_not_allowed_any_more() -> None:
     host.give(AccessChanged(exchange=exchange, principal="alice", access=Access(project="film")))
     assert statuses(host, exchange) == []
     assert view(get(host, handle, access=Access(project="film")))["status"] == "completed"
+    host.advance(DAY_MS + 60_000)
+    assert methods(host).count("tasks/get") == 1, "nor asked for when it is not kept any more"
 
 
 def test_prx7_who_is_not_let_in_any_more_is_not_told_what_waits() -> None:

@@ -31,6 +31,7 @@ from tests.unit.proxy_world import (
     discover,
     error,
     get,
+    handed_out,
     make_proxy,
     make_settings,
     methods,
@@ -77,8 +78,17 @@ def test_prx16_a_call_that_is_quick_stays_a_call() -> None:
     host.advance(4999)
     host.answer("tools/call", DONE)
     assert view(host.reply_to(exchange)) == DONE
+    host.held = True
     host.advance(60_000)
-    assert not host.store.bindings
+    assert host.asked == []
+
+
+def test_can7_a_caller_who_leaves_in_time_has_nothing_promoted() -> None:
+    host, exchange = slow()
+    host.give(ExchangeClosed(exchange))
+    host.held = True
+    host.advance(60_000)
+    assert host.asked == []
 
 
 def test_prx16_a_call_that_is_slow_becomes_a_task() -> None:
@@ -124,6 +134,7 @@ def test_prx16_the_answer_to_the_call_is_the_end_of_the_task() -> None:
     }
     entry = host.store.entries[handle]
     assert [event.status.value for event in entry.timeline if event.status] == ["working", "completed"]
+    assert entry.polls == 1, "only what its caller asked (HIS.1)"
 
 
 @pytest.mark.parametrize(
@@ -167,6 +178,9 @@ def test_prx16_it_can_be_cancelled() -> None:
     assert view(host.reply_to(exchange)) == {}
     assert view(get(host, handle))["status"] == "cancelled"
     assert view(host.reply_to(ask(host, "tasks/cancel", handle))) == {}
+    host.held = True
+    host.advance(60_000)
+    assert host.asked == [], "it is kept once"
 
 
 def test_prx16_a_cancel_that_the_store_fails_is_kept_in_mind() -> None:
@@ -209,6 +223,8 @@ def test_prx16_an_answer_that_comes_while_the_binding_is_saved_is_the_reply() ->
     host.advance(5000)
     host.answer("tools/call", DONE)
     host.answer_next()
+    with pytest.raises(LookupError):
+        host.reply_to(exchange)
     host.answer_next()
     assert view(host.reply_to(exchange)) == DONE
     assert len(host.of(DropTask)) == 1
@@ -262,6 +278,66 @@ def test_lim3_there_is_room_for_so_many() -> None:
     assert view(host.reply_to(second)) == DONE
 
 
+def saving_of(host: ProxyHost) -> SaveBinding:
+    """Let the host draw what it is asked for, and return the binding that the store is asked to save."""
+    host.answer_next()
+    saving = host.asked.pop()
+    assert isinstance(saving, SaveBinding)
+    return saving
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_lim3_bindings_under_way_take_room_until_they_are_through(saved: bool) -> None:
+    host, first = slow(limits=ProxyLimits(promoted=2))
+    calls = [first, slow_call(host), slow_call(host)]
+    host.held = True
+    host.advance(5000)
+    assert [type(one).__name__ for one in host.asked] == ["DrawRandom", "DrawRandom"]
+    later = slow_call(host)
+    for _ in range(2):
+        saving = saving_of(host)
+        host.give(host.store.answer(saving) if saved else SaveFailed(saving.token))
+    host.held = False
+    host.advance(5000)
+    for _ in range(4):
+        host.answer("tools/call", DONE)
+    kinds = [result(host.reply_to(exchange))["resultType"] for exchange in [*calls, later]]
+    assert kinds == (["task", "task", "complete", "complete"] if saved else ["complete"] * 3 + ["task"])
+
+
+def test_lim3_bindings_that_came_to_nothing_leave_room_for_no_more() -> None:
+    host, first = slow(limits=ProxyLimits(promoted=1))
+    host.held = True
+    host.advance(5000)
+    host.give(SaveFailed(saving_of(host).token))
+    exchanges = [first, slow_call(host), slow_call(host)]
+    host.advance(5000)
+    assert len(host.asked) == 1
+    host.held = False
+    host.answer_next()
+    for _ in range(3):
+        host.answer("tools/call", DONE)
+    kinds = [result(host.reply_to(exchange))["resultType"] for exchange in exchanges]
+    assert kinds == ["complete", "task", "complete"]
+
+
+def test_lim3_ends_that_are_not_kept_take_room() -> None:
+    host, _ = promoted(limits=ProxyLimits(promoted=1))
+    host.held = True
+    host.answer("tools/call", DONE)
+    (saving,) = host.asked
+    assert isinstance(saving, SaveSnapshot)
+    second = slow_call(host)
+    host.advance(5000)
+    assert len(host.asked) == 1
+    host.answer("tools/call", DONE)
+    assert view(host.reply_to(second)) == DONE
+    host.answer_next()
+    slow_call(host)
+    host.advance(5000)
+    assert len(host.asked) == 1
+
+
 def test_prx16_only_for_callers_who_declare_tasks() -> None:
     host, _ = slow()
     exchange = slow_call(host, tasks=False)
@@ -288,6 +364,15 @@ def test_prx16_after_a_restart_an_orphan_is_honestly_failed() -> None:
     assert failed["status"] == "failed"
     assert failed["error"]["data"]["reason"] == "worker_lost"
     assert methods(host) == []
+
+
+def test_prx16_what_another_node_loses_is_its_own() -> None:
+    before, handle = promoted()
+    host = make_proxy(store=before.store, node="node-2")
+    relayed = handed_out(host)
+    for lost in (WorkLost(handle, "node-0"), WorkLost(relayed, "node-2")):
+        host.give(lost)
+    assert host.store.snapshots == {}
 
 
 def test_prx16_what_is_not_lost_goes_on() -> None:
@@ -441,8 +526,20 @@ def test_his4_the_end_of_a_call_of_a_deleted_project_is_not_kept() -> None:
     host.advance(5000)
     result(host.reply_to(exchange))
     host.give(SettingsChanged(make_settings(**DELETED)))
+    host.held = True
     host.answer("tools/call", DONE)
-    assert (host.of(SaveSnapshot), host.store.snapshots, host.store.entries) == ([], {}, {})
+    assert (host.asked, host.store.snapshots, host.store.entries) == ([], {}, {})
+
+
+def test_lim3_an_end_that_must_not_be_kept_takes_no_room() -> None:
+    host, _ = slow(access=FILM, limits=ProxyLimits(promoted=1))
+    host.advance(5000)
+    host.give(SettingsChanged(make_settings(**DELETED, limits=ProxyLimits(promoted=1))))
+    host.answer("tools/call", DONE)
+    exchange = host.request("tools/call", {"name": "render"}, principal="alice")
+    discover(host, tasks=False)
+    host.advance(5000)
+    assert result(host.reply_to(exchange))["resultType"] == "task"
 
 
 def test_his4_a_binding_whose_entry_is_gone_goes_with_its_project() -> None:

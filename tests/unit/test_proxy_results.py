@@ -88,6 +88,13 @@ def test_prx3_a_result_is_for_the_same_request_only(other: dict[str, Any]) -> No
     read(host, PAGE, **other)
 
 
+def test_prx3_a_result_is_for_the_same_method_only() -> None:
+    host = make_proxy()
+    prompts, resources = ({kind: [], "ttlMs": 5000} for kind in ("prompts", "resources"))
+    assert ask(host, "prompts/list", {}, prompts) == prompts
+    assert ask(host, "resources/list", {}, resources) == resources
+
+
 def test_prx3_where_a_trace_comes_from_makes_no_other_request() -> None:
     host = make_proxy()
     read(host, PAGE, meta={"traceparent": "00-1", "app": 1}, id=1)
@@ -152,6 +159,16 @@ def test_trap29_a_round_of_input_is_not_kept_nor_what_it_leads_to() -> None:
     read(host, asks, capabilities=FORMS)
 
 
+@pytest.mark.parametrize("brings", ["answers", "state"])
+def test_trap29_a_round_that_is_repeated_is_asked_again(brings: str) -> None:
+    host = make_proxy()
+    asks = {"resultType": "input_required", "requestState": "round 1"}
+    state = read(host, asks, capabilities=FORMS)["requestState"]
+    again = {"requestState": state} if brings == "state" else {"inputResponses": {"a": ACCEPTED}}
+    for _ in range(2):
+        read(host, PAGE, params=again, capabilities=FORMS)
+
+
 def test_prx3_other_settings_drop_what_is_kept() -> None:
     host = make_proxy()
     read(host, PAGE)
@@ -213,6 +230,50 @@ def test_lim3_results_take_so_many_bytes_together() -> None:
     read(host, PAGE, "c")
 
 
+def test_lim3_what_has_no_time_takes_no_room() -> None:
+    host = make_proxy(limits=ProxyLimits(cached_results=1))
+    read(host, PAGE, "a")
+    read(host, {**PAGE, "ttlMs": 0}, "b")
+    read(host, None, "a")
+
+
+def test_lim3_the_shortest_time_is_a_time() -> None:
+    host = make_proxy()
+    read(host, {**PAGE, "ttlMs": 1})
+    assert read(host)["ttlMs"] == 1
+
+
+def test_lim3_results_fill_their_bytes_to_the_last_one() -> None:
+    size = len(encode(result_as_kept(PAGE)))
+    host = make_proxy(limits=ProxyLimits(cached_bytes=size))
+    read(host, PAGE, "a")
+    read(host, None, "a")
+    host = make_proxy(limits=ProxyLimits(cached_bytes=2 * size))
+    for answer in (PAGE, None):
+        read(host, answer, "a")
+        read(host, answer, "b")
+
+
+def test_lim3_what_is_over_or_replaced_takes_no_room() -> None:
+    size = len(encode(result_as_kept(PAGE)))
+    host = make_proxy(limits=ProxyLimits(cached_bytes=3 * size))
+    read(host, PAGE, "a")
+    read(host, PAGE, "b")
+    host.now += 5000
+    read(host, PAGE, "a")
+    read(host, PAGE, "b")
+    same = [host.request("resources/read", {"uri": "c"}) for _ in range(2)]
+    for exchange in same:
+        host.answer("resources/read", PAGE)
+        assert view(host.reply_to(exchange)) == PAGE
+    for uri in ("a", "b", "c"):
+        read(host, None, uri)
+    read(host, PAGE, "d")
+    for uri in ("b", "c", "d"):
+        read(host, None, uri)
+    read(host, PAGE, "a")
+
+
 def result_as_kept(answer: dict[str, Any]) -> dict[str, Any]:
     """Return a result with what each one has when it is kept."""
     info = {"name": "proxy", "version": "1"}
@@ -259,6 +320,28 @@ def test_prx3_the_text_of_a_longer_one_is_cut(letter: str) -> None:
     assert len(encode(result_as_kept(cut))) <= 1000 < len(encode(result_as_kept(longer))) + len(letter) * 8
 
 
+@pytest.mark.parametrize("spare", range(8))
+def test_prx3_not_a_letter_is_cut_that_has_room(spare: int) -> None:
+    whole = texts("first", "x" * 1000)
+    most = len(encode(result_as_kept(texts("first", "x" * 40, NOTE)))) + spare
+    cut = view(called(make_proxy(response_bytes=most), whole))
+    assert cut == texts("first", "x" * (40 + spare), NOTE)
+    assert len(encode(result_as_kept(cut))) == most
+
+
+def test_prx3_a_result_may_be_as_long_as_that() -> None:
+    whole = texts("first", "x" * 1000)
+    most = len(encode(result_as_kept(whole)))
+    assert view(called(make_proxy(response_bytes=most), whole)) == whole
+    assert view(called(make_proxy(response_bytes=most - 1), whole)) != whole
+
+
+def test_prx3_a_block_that_just_fits_is_whole() -> None:
+    most = len(encode(result_as_kept(texts("first", NOTE))))
+    cut = view(called(make_proxy(response_bytes=most), texts("first", "x" * 1000)))
+    assert cut == texts("first", NOTE)
+
+
 def test_prx3_what_is_no_text_is_left_out_whole() -> None:
     image = {"type": "image", "data": "A" * 2000, "mimeType": "image/png"}
     answer = {"content": [*texts("first")["content"], image, *texts("last")["content"]], "isError": True}
@@ -266,10 +349,19 @@ def test_prx3_what_is_no_text_is_left_out_whole() -> None:
     assert cut == {"content": [*texts("first", NOTE)["content"]], "isError": True}
 
 
+def test_prx3_what_is_no_text_and_just_fits_is_left_in() -> None:
+    image = {"type": "image", "data": "A" * 2000, "mimeType": "image/png"}
+    kept = {"content": [image, *texts(NOTE)["content"]]}
+    whole = {"content": [image, *texts("x" * 1000)["content"]]}
+    most = len(encode(result_as_kept(kept)))
+    assert view(called(make_proxy(response_bytes=most), whole)) == kept
+
+
 def test_prx3_not_even_the_beginning_of_a_text_may_fit() -> None:
     bare = len(encode(result_as_kept(texts(NOTE))))
-    cut = view(called(make_proxy(response_bytes=bare + 5), texts("x" * 1000)))
-    assert cut == texts(NOTE)
+    for spare in (0, 5):
+        cut = view(called(make_proxy(response_bytes=bare + spare), texts("x" * 1000)))
+        assert cut == texts(NOTE)
     assert reason(called(make_proxy(response_bytes=bare - 1), texts("x" * 1000))) == "response_too_long"
 
 
@@ -277,10 +369,11 @@ def test_prx3_not_even_the_beginning_of_a_text_may_fit() -> None:
     "answer",
     [
         {"content": [], "structuredContent": {"x": "x" * 1000}},
+        {**texts("x" * 1000), "structuredContent": {"x": 1}},
         {"content": "x" * 1000},
         {**texts("short"), "more": "x" * 1000},
     ],
-    ids=["structured", "no list", "something else"],
+    ids=["structured", "beside something structured", "no list", "something else"],
 )
 def test_prx3_what_cannot_be_cut_is_refused(answer: dict[str, Any]) -> None:
     assert reason(called(make_proxy(response_bytes=600), answer)) == "response_too_long"

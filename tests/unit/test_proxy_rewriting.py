@@ -63,6 +63,10 @@ def test_prx8_without_an_id_texts_stay(nothing: str | None) -> None:
     assert rewriter(nothing).error(error) is error
 
 
+def test_prx8_an_id_that_nothing_stands_for_is_left_out() -> None:
+    assert rewriter("up-1", None).text("up-1 is done") == " is done"
+
+
 def test_prx8_an_error_keeps_its_code_and_its_data() -> None:
     error = ErrorObject(7, "up-1 broke", {"id": "up-1", "up-1": [1, "up-1", None]}, {"more": "up-1"})
     assert rewriter().error(error).to_wire() == {
@@ -98,6 +102,7 @@ def test_prx1_hop_keys_are_dropped_and_all_others_pass() -> None:
 def test_prx8_metadata_survives_within_bounds() -> None:
     members = {"a": "x" * 50, "b": [[[1]]], "c": "y" * 50, "d": 1, "e": float("nan")}
     assert bounded(members, most_bytes=80, depth=2) == {"a": "x" * 50, "d": 1}
+    assert bounded({"a": "x"}, most_bytes=len('{"a":"x"}'), depth=2) == {"a": "x"}
 
 
 def test_prx8_related_task_names_the_handle() -> None:
@@ -178,6 +183,11 @@ def test_prx10_all_that_was_declared_is_shown_or_nothing_is() -> None:
     assert not is_shown([], forms, 9)
 
 
+def test_upd4_what_the_author_of_a_form_should_mend_is_shown_all_the_same() -> None:
+    schema = {"type": "object", "properties": {}, "required": ["nowhere"]}
+    assert is_shown({"a": form(requestedSchema=schema)}, {"elicitation": {"form": {}}}, 9)
+
+
 def test_prx10_an_update_must_declare_what_it_answers() -> None:
     outstanding = {"a": form(), "b": URL}
     forms: dict[str, Any] = {"elicitation": {}}
@@ -236,5 +246,5 @@ def test_prx13_an_end_is_kept_for_its_time_from_storage() -> None:
 
 def test_prx13_a_snapshot_survives_the_store() -> None:
     assert snapshot_from_json(snapshot_to_json(snapshot())) == snapshot()
-    with pytest.raises(ValueError, match="snapshot"):
+    with pytest.raises(ValueError, match=r"^not a stored snapshot$"):
         snapshot_from_json([])

@@ -197,6 +197,13 @@ def test_lim3_a_state_may_be_so_long() -> None:
     exchange = call(host)
     host.answer("tools/call", {"resultType": "input_required", "requestState": "x" * 2000})
     assert reason(host.reply_to(exchange)) == "request_state_chars"
+    exchange = call(host)
+    host.answer("tools/call", ASKS)
+    length = len(result(host.reply_to(exchange))["requestState"])
+    host = make_proxy(limits=ProxyLimits(request_state_chars=length))
+    exchange = call(host)
+    host.answer("tools/call", ASKS)
+    assert len(result(host.reply_to(exchange))["requestState"]) == length
 
 
 # -- collapse ------------------------------------------------------------------------------------------------
@@ -369,6 +376,17 @@ def test_prx17_a_caller_who_leaves_while_its_answers_go_up() -> None:
     assert methods(host).count("tasks/get") == 2
 
 
+def test_prx17_nor_does_one_who_leaves_after_its_answers_went_up_lose_the_task() -> None:
+    host, exchange = collapsed()
+    asking = task("input_required", inputRequests={"a": form()})
+    host.answer("tasks/get", asking)
+    retry = again(host, host.reply_to(exchange), {"a": ACCEPTED}, tasks=False, principal="alice")
+    host.answer("tasks/get", asking)
+    host.answer("tasks/update", {})
+    host.give(ExchangeClosed(retry))
+    assert "tasks/cancel" not in methods(host)
+
+
 def test_prx17_answers_that_do_not_fit_are_refused() -> None:
     host, exchange = collapsed()
     asking = task("input_required", inputRequests={"a": form()})
@@ -408,12 +426,13 @@ def test_prx17_without_the_policy_the_task_is_for_get_only() -> None:
     assert error(host.reply_to(exchange))["code"] == -32021
 
 
-@pytest.mark.parametrize("answers", [7, {"a": 7}])
-def test_inp4_answers_without_a_state_have_to_be_answers(answers: Any) -> None:
+@pytest.mark.parametrize(("answers", "which"), [(7, "inputResponses"), ({"a": 7}, "inputResponses['a']")])
+def test_inp4_answers_without_a_state_have_to_be_answers(answers: Any, which: str) -> None:
     host = make_proxy()
     call(host)
     params = {"name": "render", "inputResponses": answers}
-    assert error(host.reply_to(host.request("tools/call", params)))["code"] == -32602
+    refused = error(host.reply_to(host.request("tools/call", params)))
+    assert refused == {"code": -32602, "message": f"Invalid params: {which} must be an object"}
     assert methods(host).count("tools/call") == 1
 
 
@@ -442,3 +461,7 @@ def test_lim3_answers_without_a_state_are_so_many() -> None:
     params = {"name": "render", "inputResponses": {"a": ACCEPTED, "b": ACCEPTED}}
     refused = host.request("tools/call", params, capabilities=FORMS)
     assert error(host.reply_to(refused))["data"]["reason"] == "input_keys"
+    answers = {"a": ACCEPTED}
+    host.request("tools/call", {"name": "render", "inputResponses": answers}, capabilities=FORMS)
+    discover(host)
+    assert sent_up(host, "tools/call")[0]["inputResponses"] == answers

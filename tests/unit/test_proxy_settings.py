@@ -55,8 +55,8 @@ def test_contradictions_are_refused(wrong: dict[str, Any], problem: str) -> None
 def test_upstreams_are_there_and_differ() -> None:
     with pytest.raises(ValueError, match="needs an upstream"):
         ProxySettings(name="p", version="1", sealer=HmacSealer([b"k" * 32]), upstreams=())
-    with pytest.raises(ValueError, match="same name"):
-        settings(RENDERER, RENDERER)
+    with pytest.raises(ValueError, match="two upstreams have the same name, 'renderer'"):
+        settings(Upstream(name="other"), RENDERER, RENDERER)
 
 
 @pytest.mark.parametrize("name", [bound.name for bound in fields(ProxyLimits)])

@@ -532,3 +532,29 @@ def test_his4_what_is_past_its_time_is_removed() -> None:
     assert handle in host.store.entries
     host.advance(4000)
     assert handle not in host.store.entries
+
+
+def test_prx10_answers_to_a_task_that_has_ended_meanwhile_answer_nothing() -> None:
+    host, handle = one_task()
+    exchange = update(host, handle, {"a": ACCEPTED})
+    host.answer("tasks/get", completed())
+    assert view(host.reply_to(exchange)) == {}
+    assert "tasks/update" not in methods(host)
+
+
+def test_his1_only_what_the_caller_asks_is_a_poll() -> None:
+    """Not what is asked for an update, nor what a stream brings, nor how a task of the proxy's own ends."""
+    host, handle = one_task()
+    host.reads = True
+    params = {"notifications": {"taskIds": [handle]}}
+    host.request("subscriptions/listen", params, principal="alice")
+    host.answer("tasks/get", task())
+    host.notify("subscriptions/listen", "notifications/subscriptions/acknowledged", {})
+    update(host, handle, {"a": ACCEPTED})
+    host.answer("tasks/get", task())
+    host.notify("subscriptions/listen", "notifications/tasks", task(lastUpdatedAt=LATER))
+    assert host.store.entries[handle].polls == 0
+    get(host, handle, task(lastUpdatedAt=LATER))
+    assert host.store.entries[handle].polls == 1
+    host.notify("subscriptions/listen", "notifications/tasks", completed())
+    assert host.store.entries[handle].polls == 1
