@@ -143,13 +143,16 @@ def _prose(node: ast.AST) -> bool:
 
 
 def mutants(mutated: Path) -> list[Mutant]:
-    """Return the mutants of one module, in order; ``mutated`` is mutmut's copy of it."""
+    """Return the mutants of one module, in order; ``mutated`` is mutmut's copy of it.
+
+    There are none where the last run was of other modules: then the copy is as the module is.
+    """
     meta, spans = mutated.with_suffix(".py.meta"), mutated.with_suffix(".py.spans")
-    if not (meta.exists() and mutated.exists()):
+    lines = mutated.read_text().splitlines() if mutated.exists() else []
+    if not (meta.exists() and any("__mutmut_orig" in line for line in lines)):
         return []
     exit_codes = json.loads(meta.read_text())["exit_code_by_key"]
     where = json.loads(spans.read_text())["spans"]
-    lines = mutated.read_text().splitlines()
 
     def text(name: str) -> str:
         first, last = where[name]

@@ -158,6 +158,12 @@ def test_verdicts_are_read_from_what_mutmut_keeps(mutated: Path) -> None:
     assert found[1].change == ("- return n + 1", "+ return n + 2")
 
 
+def test_a_module_that_the_last_run_was_not_about_has_none(mutated: Path) -> None:
+    """Its verdicts are kept, and its copy is as it is."""
+    mutated.write_text("def one(n):\n    return n + 1\n")
+    assert mutants(mutated) == []
+
+
 def test_only_what_a_test_has_found_is_kept_from_one_run_to_the_next(mutated: Path) -> None:
     again(mutated)
     assert [verdict for _, verdict in verdicts(mutants(mutated))] == ["killed", *["not run"] * 3]
