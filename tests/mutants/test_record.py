@@ -276,6 +276,11 @@ def test_each_record_is_of_a_module_and_has_a_reason_for_each_survivor(path: Pat
     assert record.justified
 
 
+def test_each_module_that_runs_in_production_and_has_functions_has_a_record() -> None:
+    modules = [module for module in chosen_modules([]) if "def " in (REPOSITORY / module).read_text()]
+    assert [module for module in modules if not record_path(module).exists()] == []
+
+
 def test_at_least_95_percent_of_all_that_were_made_are_found() -> None:
     done = [parsed(path.read_text()) for path in records()]
     judged = sum(record.judged for record in done)
