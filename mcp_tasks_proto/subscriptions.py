@@ -87,7 +87,7 @@ class Stream:
 
     def notification(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Return a message of this stream: every one names its subscription (SUB.1)."""
-        params["_meta"] = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.request_id}
+        params["_meta"] = {SUBSCRIPTION_ID: self.request_id}
         return notification_message(method, params)
 
 

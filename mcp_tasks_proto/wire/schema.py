@@ -171,7 +171,6 @@ class _MismatchError(Exception):
     """A value does not fit; ``members`` is the way to it, from the outside in."""
 
     def __init__(self, problem: str, *members: str) -> None:
-        super().__init__(problem)
         self.problem = problem
         self.members = members
 
