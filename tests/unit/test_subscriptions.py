@@ -197,6 +197,15 @@ def test_sub2_a_snapshot_then_one_notification_for_each_change() -> None:
     ]
 
 
+def test_sub2_a_reader_that_keeps_up_is_told_at_once() -> None:
+    host = make_host()
+    working(host)
+    stream = listen(host, TASK)
+    assert statuses(read(host, stream)) == ["working"]
+    completed(host)
+    assert statuses(host.sent_on(stream)) == ["working", "completed"]
+
+
 def test_sub2_time_may_begin_with_the_task() -> None:
     host = ServerHost(engine=make_engine(), store=DictStore(), now=0)
     host.give(TimePassed())
