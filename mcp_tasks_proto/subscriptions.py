@@ -87,7 +87,7 @@ class Stream:
 
     def notification(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Return a message of this stream: every one names its subscription (SUB.1)."""
-        params["_meta"] = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.request_id}
+        params["_meta"] = {SUBSCRIPTION_ID: self.request_id}
         return notification_message(method, params)
 
 
@@ -199,14 +199,14 @@ class Streams:
         method, params = "notifications/subscriptions/acknowledged", {"notifications": agreed}
         sends = list(stream.outbox.put(("acknowledged",), lambda: stream.notification(method, params)))
         for task_id in agreed.get("taskIds", ()):
-            stream.sent[task_id] = -1
             sends.extend(self._push(stream, known[task_id]))
         return tuple(sends)
 
     def _push(self, stream: Stream, record: TaskRecord) -> tuple[Send, ...]:
         """Offer a view, unless the stream has it or a later one."""
         task_id = record.task_id
-        if record.last_updated_at_ms <= stream.sent[task_id]:
+        sent = stream.sent.get(task_id)
+        if sent is not None and record.last_updated_at_ms <= sent:
             return ()
         stream.sent[task_id] = record.last_updated_at_ms
         if record.status.terminal:

@@ -18,7 +18,6 @@ from typing import Any, Final, TypeVar, get_args, get_origin
 
 from attrs import Attribute, field, fields, frozen, has, resolve_types
 from cattrs import Converter
-from cattrs.fns import identity
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from mcp_tasks_proto.errors import ErrorObject, LocalProtocolError, internal_error
@@ -171,7 +170,6 @@ class _MismatchError(Exception):
     """A value does not fit; ``members`` is the way to it, from the outside in."""
 
     def __init__(self, problem: str, *members: str) -> None:
-        super().__init__(problem)
         self.problem = problem
         self.members = members
 
@@ -289,9 +287,7 @@ class _Hooks:
         converter.register_structure_hook_factory(has, self.class_reader)
         converter.register_unstructure_hook_factory(has, self.class_writer)
         converter.register_structure_hook_factory(_is_array, self.array_reader)
-        converter.register_unstructure_hook_factory(_is_array, self.array_writer)
         converter.register_structure_hook_factory(_is_optional, self.optional_reader)
-        converter.register_unstructure_hook_factory(_is_optional, self.optional_writer)
         for kind, read in _READERS.items():
             if isinstance(kind, type):
                 converter.register_structure_hook(kind, read)
@@ -310,9 +306,7 @@ class _Hooks:
             overrides[known.name] = override(rename=name, struct_hook=read_known)
             if self.as_it_came and known.default in _SPELLED:
                 spelled[name] = _SPELLED[known.default]
-        read_own: Reader = make_dict_structure_fn(
-            cls, self.converter, _cattrs_detailed_validation=False, **overrides
-        )
+        read_own: Reader = make_dict_structure_fn(cls, self.converter, **overrides)
         keeps_others = _keeps_others(cls)
 
         def read(value: Any, _: Any) -> Any:
@@ -360,24 +354,12 @@ class _Hooks:
 
         return read
 
-    def array_writer(self, kind: Any) -> Writer:
-        """Return what writes one."""
-        write_item: Writer = self.converter.get_unstructure_hook(get_args(kind)[0])
-        return lambda items: [write_item(item) for item in items]
-
     def optional_reader(self, kind: Any) -> Reader:
         """Return what reads a value or ``None``."""
         read: Reader = self.converter.get_structure_hook(get_args(kind)[0])
         if self.as_it_came:
             return read  # None is for a member that is not there; a null that is there does not fit
         return lambda value, _: None if value is None else read(value, None)
-
-    def optional_writer(self, kind: Any) -> Writer:
-        """Return what writes one."""
-        write: Writer = self.converter.get_unstructure_hook(get_args(kind)[0])
-        if write is identity:
-            return write  # which costs no call
-        return lambda value: None if value is None else write(value)
 
     def _members(self, cls: type) -> dict[str, Attribute[Any]]:
         """Return the attributes of a class by their names in JSON."""

@@ -21,6 +21,7 @@ from mcp_tasks_proto import (
     ShutdownStarted,
     StopCall,
     StreamReady,
+    TimePassed,
     ToolsChanged,
     TtlChanged,
     WorkCompleted,
@@ -28,7 +29,8 @@ from mcp_tasks_proto import (
     WorkProgressed,
     WorkStopped,
 )
-from mcp_tasks_proto.testing import ServerHost, request
+from mcp_tasks_proto.subscriptions import Stream, Streams
+from mcp_tasks_proto.testing import DictStore, ServerHost, request
 from mcp_tasks_proto.vocabulary import SUBSCRIPTION_ID
 from tests.unit.test_server_messages import cancelled
 from tests.unit.world import (
@@ -45,6 +47,7 @@ from tests.unit.world import (
     error,
     head,
     listen,
+    make_engine,
     make_host,
     parked,
     read,
@@ -195,6 +198,25 @@ def test_sub2_a_snapshot_then_one_notification_for_each_change() -> None:
         "input_required",
         "working",
         "completed",
+    ]
+
+
+def test_sub2_a_reader_that_keeps_up_is_told_at_once() -> None:
+    host = make_host()
+    working(host)
+    stream = listen(host, TASK)
+    assert statuses(read(host, stream)) == ["working"]
+    completed(host)
+    assert statuses(host.sent_on(stream)) == ["working", "completed"]
+
+
+def test_sub2_time_may_begin_with_the_task() -> None:
+    host = ServerHost(engine=make_engine(), store=DictStore(), now=0)
+    host.give(TimePassed())
+    working(host)
+    assert [one["params"].get("lastUpdatedAt") for one in read(host, listen(host, TASK))] == [
+        None,
+        "1970-01-01T00:00:00.000Z",
     ]
 
 
@@ -369,6 +391,34 @@ def test_ttl1_a_task_may_expire_before_the_acknowledgement() -> None:
     messages = read(host, stream)
     assert messages[0]["params"]["notifications"] == {"taskIds": [OTHER]}
     assert statuses(messages) == []
+
+
+def listening(exchange: int) -> Stream:
+    return Stream(
+        exchange=exchange, request_id=exchange, principal=None, tools_list_changed=False, task_ids=(TASK,)
+    )
+
+
+def test_nothing_is_kept_of_a_task_that_is_not_spoken_of_any_more() -> None:
+    host = make_host()
+    working(host)
+    streams, stream = Streams(), listening(1)
+    streams.open(stream)
+    streams.looked_up(1, TASK, host.store.records[TASK])
+    assert stream.sent
+    streams.removed(TASK)
+    assert not stream.sent
+    assert not streams.listened_to(TASK)
+
+
+def test_ttl1_a_late_look_up_of_a_removed_task_takes_it_from_no_other_stream() -> None:
+    streams = Streams()
+    streams.open(listening(1))
+    streams.removed(TASK)
+    streams.open(listening(2))
+    (acknowledgement,) = streams.looked_up(1, TASK, None)
+    assert acknowledgement.message["params"]["notifications"] == {"taskIds": []}
+    assert streams.listened_to(TASK)
 
 
 def test_many_streams_may_listen_to_one_task() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_tasks_proto.errors import ErrorCode, ErrorObject, LocalProtocolError
+from mcp_tasks_proto.errors import ErrorCode, ErrorObject, LocalProtocolError, invalid_request
 from mcp_tasks_proto.inputs import HttpHead
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.wire.http import (
@@ -27,6 +27,7 @@ from mcp_tasks_proto.wire.http import (
     header_parameters,
     name_of,
     request_headers,
+    split_target,
 )
 
 POLICY = EndpointPolicy()
@@ -129,6 +130,39 @@ def test_the_first_defect_decides(first: int) -> None:
     assert status(check(**arguments)) == DEFECTS[first][0]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "refusal"),
+    [
+        (
+            {"host": "evil.example.com"},
+            Refusal(status=403, error=invalid_request("Host is not one that is served here")),
+        ),
+        (
+            {"origin": "http://evil.example.com"},
+            Refusal(status=403, error=invalid_request("Origin is not allowed")),
+        ),
+        (
+            {"content_type": "text/plain"},
+            Refusal(status=415, error=invalid_request("Content-Type must be application/json in UTF-8")),
+        ),
+        (
+            {"accept": "text/html"},
+            Refusal(
+                status=406,
+                error=invalid_request("Accept must take application/json or text/event-stream"),
+            ),
+        ),
+        (
+            {"content_length": "ten"},
+            Refusal(status=400, error=invalid_request("Content-Length must be one number")),
+        ),
+    ],
+)
+def test_a_refusal_says_what_is_wrong(arguments: dict[str, Any], refusal: Refusal) -> None:
+    """HTTP.1."""
+    assert check(**arguments) == refusal
+
+
 @pytest.mark.parametrize("host", ["localhost", "LocalHost:80", "127.0.0.1:8080", "[::1]", "[::1]:8080"])
 def test_loopback_hosts_may_be_asked_for(host: str) -> None:
     assert status(check(host=host)) is None
@@ -172,6 +206,12 @@ def test_a_policy_may_name_its_hosts_with_a_port_or_any() -> None:
         assert status(check(policy=policy, host=host)) is None
     for host in ("mcp.example.com:8080", "a.example", "a.example:82", "localhost"):
         assert status(check(policy=policy, host=host)) == 403
+
+
+def test_a_request_without_a_host_is_one_to_a_host_without_a_name() -> None:
+    policy = EndpointPolicy(allowed_hosts=frozenset({"", "localhost"}))
+    assert status(check(policy=policy, host=None)) is None
+    assert status(check(policy=policy, host="")) is None
 
 
 @pytest.mark.parametrize("host", ["anything.example", None])
@@ -245,6 +285,24 @@ def test_a_whole_url_may_ask_for_the_root() -> None:
     assert status(check("POST", "http://localhost", policy=EndpointPolicy(path="/"))) is None
 
 
+@pytest.mark.parametrize(
+    ("target", "parts"),
+    [
+        ("/mcp", ("/mcp", "", None)),
+        (b"/mcp?a=1?b", ("/mcp", "a=1?b", None)),
+        ("http://localhost:80/mcp?a=1", ("/mcp", "a=1", "localhost:80")),
+        ("https://localhost/mcp", ("/mcp", "", "localhost")),
+        (b"http://localhost", ("/", "", "localhost")),
+        ("*", ("*", "", None)),
+        ("localhost:80", ("localhost:80", "", None)),
+    ],
+)
+def test_a_target_has_a_path_a_query_and_perhaps_an_authority(
+    target: Any, parts: tuple[str, str, str | None]
+) -> None:
+    assert split_target(target) == parts
+
+
 @pytest.mark.parametrize("method", ["GET", "DELETE", "HEAD", "OPTIONS", "PUT", "post", "", b"GET"])
 def test_only_post_is_served(method: Any) -> None:
     """HTTP.1."""
@@ -279,9 +337,22 @@ def test_leg2_only_sessions_that_are_served() -> None:
 
 
 def test_leg2_who_listens_takes_a_stream() -> None:
-    headers = [(b"Host", b"localhost"), (b"Mcp-Session-Id", b"x"), (b"Accept", b"application/json")]
-    assert status(check_head("GET", "/mcp", headers, SESSIONS, LIMITS)) == 406
+    named = [(b"Host", b"localhost"), (b"Mcp-Session-Id", b"x")]
+    headers = [*named, (b"Accept", b"application/json")]
+    refused = Refusal(status=406, error=invalid_request("Accept must take text/event-stream"))
+    assert check_head("GET", "/mcp", headers, SESSIONS, LIMITS) == refused
     assert status(check_head("DELETE", "/mcp", headers, SESSIONS, LIMITS)) is None
+    assert status(check_head("GET", "/mcp", named, SESSIONS, LIMITS)) is None  # absent, it takes both
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_leg2_the_head_of_a_session_request_is_whole(method: str) -> None:
+    headers = [(b"Host", b"localhost"), (b"Mcp-Session-Id", b"x"), (b"X", b"a"), (b"x", b"b")]
+    assert check_head(method, "/mcp", headers, SESSIONS, LIMITS) == HttpHead(
+        headers={"host": "localhost", "mcp-session-id": "x", "x": "a, b"},
+        repeated=frozenset({"x"}),
+        method=method,
+    )
 
 
 @pytest.mark.parametrize(
@@ -292,7 +363,9 @@ def test_leg2_who_listens_takes_a_stream() -> None:
         ("application/json;charset=utf-8", None),
         ('application/json ; charset="UTF-8"', None),
         ("application/json; version=1;", None),
+        ("application/json; charset=utf8", None),
         ("application/json; charset=latin-1", 415),
+        ("application/json; charset=latin-1=utf-8", 415),
         ("application/json; charset=utf-8; charset=utf-16", 415),
         ("application/jsonp", 415),
         ("application/vnd.api+json", 415),
@@ -323,6 +396,7 @@ def test_the_body_is_json(content_type: str | None, expected: int | None) -> Non
         ("text/event-stream", True),
         ("application/json;q=0.5, */*;q=0.1", True),
         ("text/html, */*;q=0.001", True),
+        ("text/event-stream, text/event-stream;q=0", True),
         ("application/json", False),
         ("application/*", False),
         ("application/json; charset=utf-8", False),
@@ -362,6 +436,8 @@ def test_accept_may_be_spread_over_several_headers() -> None:
         ("0", None),
         ("10", None),
         ("11", 413),
+        (f"{10:018d}", None),
+        (f"{10:019d}", 413),
         ("9" * 10_000, 413),
         ("-1", 400),
         ("ten", 400),
@@ -721,6 +797,24 @@ def test_data_and_property_names_are_no_annotations(value: dict[str, Any]) -> No
     assert header_parameters(value) == ()
 
 
+def test_what_stands_before_the_properties_hides_none_of_them() -> None:
+    found = header_parameters({"default": {}, "x": 1, **schema(a={"type": "string"}, b=mirrored("B"))})
+    assert [parameter.path for parameter in found] == [("b",)]
+    assert header_parameters({"examples": [], **HIDDEN}) == header_parameters(HIDDEN)
+
+
+@pytest.mark.parametrize(
+    "step", [lambda inner: {"properties": {"a": inner}}, lambda inner: {"not": inner}, lambda inner: [inner]]
+)
+def test_schemas_may_be_nested_64_levels_deep(step: Any) -> None:
+    value: Any = True
+    for _ in range(64):
+        value = step(value)
+    assert header_parameters(value) == ()
+    with pytest.raises(ValueError, match="nested more than 64 levels deep"):
+        header_parameters(step(value))
+
+
 @pytest.mark.parametrize(
     "step", [lambda inner: {"properties": {"a": inner}}, lambda inner: {"not": inner}, lambda inner: [inner]]
 )
@@ -797,6 +891,7 @@ def test_without_an_argument_there_must_be_no_header(arguments: Any) -> None:
         (42, "42.0"),
         (42, "042"),
         (42.0, "42"),
+        (float(2**53 - 1), "9007199254740991"),
         (-7, "-7"),
         (0, "-0"),
         (0, "0.000"),
@@ -880,6 +975,15 @@ def test_what_is_absent_or_null_has_no_header(arguments: dict[str, Any]) -> None
         name for name, _ in request_headers("tools/call", {"name": "a", **arguments}, "v", (REGION, COUNT))
     ]
     assert names[-1] == "Mcp-Name"
+
+
+def test_what_is_absent_hides_nothing_that_follows() -> None:
+    """HTTP.3."""
+    params = {"name": "a", "arguments": {"dry": True}}
+    assert request_headers("tools/call", params, "v", (REGION, COUNT, DRY))[4:] == [
+        ("Mcp-Name", "a"),
+        ("Mcp-Param-Dry", "true"),
+    ]
 
 
 def test_task_requests_are_named_by_their_task() -> None:

@@ -19,6 +19,7 @@ from mcp_tasks_proto.errors import (
     LimitExceeded,
     LocalProtocolError,
     RemoteProtocolError,
+    invalid_request,
 )
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.wire.jsonrpc import (
@@ -102,6 +103,8 @@ def test_garbage_is_a_value_or_a_clean_error(data: bytes) -> None:
         (b"tru", "not JSON at character 0"),
         (b"01", "the second at character 1"),
         (b"{}{}", "the second at character 2"),
+        (b"{}\x0c", "the second at character 2"),
+        ("{}\xa0".encode(), "the second at character 2"),
         (b'{"a":1} x', "the second at character 7"),
         (b'"\n"', "not JSON at character 1"),
         (b'"\\x"', "not JSON at character 1"),
@@ -208,8 +211,11 @@ def test_depth_is_bounded(opening: str, closing: str) -> None:
     error = refused(nested(opening, closing, 6 // levels + 1), limits)
     assert isinstance(error, LimitExceeded)
     assert error.limit == "message_depth"
-    assert error.error.code == ErrorCode.INVALID_REQUEST
-    assert error.error.data == {"reason": "message_depth"}
+    assert error.error == ErrorObject(
+        ErrorCode.INVALID_REQUEST,
+        "Invalid request: a message may be nested 6 levels deep",
+        {"reason": "message_depth"},
+    )
 
 
 def test_a_wide_message_is_not_a_deep_one() -> None:
@@ -236,7 +242,11 @@ def test_size_is_bounded_in_bytes() -> None:
     assert isinstance(error, LimitExceeded)
     assert error.limit == "message_bytes"
     assert error.error == message_too_large(limits).error
-    assert error.error.data == {"reason": "message_bytes"}
+    assert error.error == ErrorObject(
+        ErrorCode.INVALID_REQUEST,
+        "Invalid request: a message may have 6 bytes",
+        {"reason": "message_bytes"},
+    )
 
 
 @pytest.mark.parametrize(
@@ -412,6 +422,46 @@ def test_what_is_no_message_is_malformed(message: Any, request_id: str | int | N
     assert parsed.error.code == ErrorCode.INVALID_REQUEST
     assert parsed.id == request_id
     assert type(parsed.id) is type(request_id)
+
+
+ID_PROBLEM = '"id" must be a string or an integer'
+
+
+@pytest.mark.parametrize(
+    ("message", "malformed"),
+    [
+        (None, Malformed(invalid_request("not an object"))),
+        ("text", Malformed(invalid_request("not an object"))),
+        ([], Malformed(invalid_request("batches are not served"))),
+        ([{"jsonrpc": "2.0", "id": 1, "method": "m"}], Malformed(invalid_request("batches are not served"))),
+        ({"id": 5, "method": "m"}, Malformed(invalid_request('"jsonrpc" must be "2.0"'), 5)),
+        (
+            {"jsonrpc": "2.0", "id": 5},
+            Malformed(invalid_request('needs a "method", or one of "result" and "error"'), 5),
+        ),
+        (
+            {"jsonrpc": "2.0", "id": 5, "method": 1},
+            Malformed(invalid_request('"method" must be a string'), 5),
+        ),
+        (
+            {"jsonrpc": "2.0", "id": 5, "method": "m", "params": []},
+            Malformed(invalid_request('"params" must be an object'), 5),
+        ),
+        ({"jsonrpc": "2.0", "id": True, "method": "m"}, Malformed(invalid_request(ID_PROBLEM))),
+        ({"jsonrpc": "2.0", "id": [], "result": {}}, Malformed(invalid_request(ID_PROBLEM))),
+        (
+            {"jsonrpc": "2.0", "id": 5, "result": []},
+            Malformed(invalid_request('"result" must be an object'), 5),
+        ),
+        (
+            {"jsonrpc": "2.0", "id": 5, "error": {}},
+            Malformed(invalid_request('"error" must have an integer "code" and a string "message"'), 5),
+        ),
+    ],
+)
+def test_the_refusal_of_a_message_says_what_is_wrong(message: Any, malformed: Malformed) -> None:
+    """WIRE.1."""
+    assert parse_message(message) == malformed
 
 
 @settings(deadline=None)

@@ -21,6 +21,29 @@ VALUES: st.SearchStrategy[Any] = st.sampled_from(
 VIEW: dict[str, Any] = {"taskId": "id", "status": "working", "createdAt": "then", "lastUpdatedAt": "now"}
 
 
+@pytest.mark.parametrize(
+    ("changed", "readable"),
+    [
+        ({}, True),
+        ({"result": OrderedDict(key=1)}, True),
+        ({"error": {"code": 1, "message": "no"}}, True),
+        ({"error": {"key": 1}}, False),
+        ({"inputRequests": {"key": {}}}, True),
+        ({"inputRequests": {"key": 1}}, False),
+    ],
+)
+def test_wire5_a_view_is_told_from_what_is_none(changed: dict[str, Any], readable: bool) -> None:
+    assert is_view({**VIEW, **changed}) is readable
+
+
+def test_wire5_the_first_member_of_a_wrong_type_is_named() -> None:
+    for good in ({"key": 1}, OrderedDict(key=1)):
+        assert misfit({"result": good}, VIEW_MEMBERS) is None
+        assert misfit({"result": good, "taskId": "id", "error": 5, "status": 1}, VIEW_MEMBERS) == "error"
+    assert misfit({"taskId": {}}, VIEW_MEMBERS) == "taskId"
+    assert misfit({"taskId": OrderedDict()}, VIEW_MEMBERS) == "taskId"
+
+
 def members(kinds: Any) -> st.SearchStrategy[dict[str, Any]]:
     names = [*kinds, "_meta", "resultType", "unknown"]
     return st.dictionaries(st.sampled_from(names), VALUES, max_size=3)

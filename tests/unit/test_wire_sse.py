@@ -92,6 +92,8 @@ def test_blank_lines_without_data_are_no_event() -> None:
 def test_a_type_is_forgotten_with_its_event() -> None:
     events = read(b"event: x\n\nevent: y\ndata: a\n\ndata: b\n\n")
     assert [event.event for event in events] == ["y", "message"]
+    (event,) = read(b"\nevent: x\n\ndata: a\n\n")
+    assert event.event == "message"
 
 
 def test_an_id_stays_until_the_next() -> None:
@@ -101,7 +103,16 @@ def test_an_id_stays_until_the_next() -> None:
 
 @pytest.mark.parametrize(
     ("value", "retry_ms"),
-    [(b"1500", 1500), (b"0", 0), (b"1.5", None), (b"-1", None), (b"", None), (b"9" * 5000, None)],
+    [
+        (b"1500", 1500),
+        (b"0", 0),
+        (b"9" * 15, 10**15 - 1),
+        (b"9" * 16, None),
+        (b"1.5", None),
+        (b"-1", None),
+        (b"", None),
+        (b"9" * 5000, None),
+    ],
 )
 def test_retry_takes_digits_alone(value: bytes, retry_ms: int | None) -> None:
     decoder = EventDecoder(Limits(message_bytes=10_000))
@@ -149,6 +160,7 @@ def test_close_says_whether_an_event_was_cut_off(stream: bytes, cut_off: bool) -
 )
 def test_an_event_of_exactly_the_limit_passes(stream: bytes) -> None:
     assert len(EventDecoder(SMALL).feed(stream)) == 1
+    assert len(EventDecoder(SMALL).feed(stream * 3)) == 3
 
 
 @pytest.mark.parametrize(
