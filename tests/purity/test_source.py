@@ -99,7 +99,7 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "wire.http": frozenset({"base64", "binascii", "re"}),
     "wire.jsonrpc": frozenset({"json", "math", "re"}),
     "wire.reading": frozenset({"datetime"}),
-    "wire.schema": frozenset({"cattrs", "cattrs.fns", "cattrs.gen", "datetime", "functools"}),
+    "wire.schema": frozenset({"cattrs", "cattrs.gen", "datetime", "functools"}),
 }
 """What one module may import beside that."""
 
