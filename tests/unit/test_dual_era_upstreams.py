@@ -89,6 +89,7 @@ def test_leg4_what_it_ended_with_is_fetched_and_kept() -> None:
     assert ended["result"]["content"] == []
     assert host.reply_to(host.request("tasks/get", {"taskId": handle}))["result"]["status"] == "completed"
     assert len(host.sent_legacy("tasks/get")) == 2
+    assert not any(one.streams for one in host.legacy_sent if one.send.verb == "POST"), "a caller waits"
 
 
 def test_leg6_a_failure_that_has_a_result_is_completed() -> None:
@@ -636,7 +637,8 @@ def test_leg8_before_its_question_has_come_a_task_asks_nothing() -> None:
     host.advance(2000)
     asked = view(host.reply_to(exchange))
     assert (asked["status"], asked["inputRequests"]) == ("input_required", {})
-    assert [one.streams for one in host.legacy_sent if "tasks/result" in str(one.send.message)] == [True]
+    streaming = [one.send.message for one in host.legacy_sent if one.streams and one.send.verb != "GET"]
+    assert streaming == host.sent_legacy("tasks/result")
 
 
 def test_prx10_a_task_is_asked_what_its_call_declared() -> None:
