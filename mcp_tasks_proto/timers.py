@@ -9,10 +9,17 @@ from typing import Final
 
 from attrs import define, field
 
-__all__ = ["LAST_MS", "Timers"]
+__all__ = ["LAST_MS", "Timers", "exponential_backoff"]
 
 LAST_MS: Final = 253_402_300_799_999
 """The end of the year 9999, the last moment RFC 3339 can write."""
+
+
+def exponential_backoff(failures: int, first_ms: int, last_ms: int) -> int:
+    """Return how long to wait after ``failures`` in a row, at least one, in milliseconds: ``first_ms``, then
+    twice as long each time, up to ``last_ms``."""
+    # More doublings than the longest pause has bits make no difference, but for the size of the number.
+    return min(first_ms << min(failures - 1, last_ms.bit_length()), last_ms)
 
 
 @define(eq=False)

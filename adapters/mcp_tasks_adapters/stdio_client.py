@@ -29,6 +29,7 @@ from mcp_tasks_proto.requester import (
     RequestFailed,
     ResponseReceived,
 )
+from mcp_tasks_proto.timers import exponential_backoff
 from mcp_tasks_proto.vocabulary import PROGRESS_TOKEN, SUBSCRIPTION_ID
 from mcp_tasks_proto.wire.jsonrpc import (
     Notification,
@@ -370,7 +371,7 @@ class StdioTransport:
     async def _pause(self) -> None:
         """Wait before a server is started that ends again and again (LIM.3)."""
         if self._short_lives > 1:
-            pause_ms = min(FIRST_PAUSE_MS << min(self._short_lives - 2, 16), LAST_PAUSE_MS)
+            pause_ms = exponential_backoff(self._short_lives - 1, FIRST_PAUSE_MS, LAST_PAUSE_MS)
             await self._loop.within(pause_ms / 1000, self._loop.event().wait)
 
     def _life_ended(self, _: None) -> None:

@@ -10,6 +10,7 @@ from attrs import define, evolve, frozen
 from mcp_tasks_proto.proxy.errors import Trouble
 from mcp_tasks_proto.proxy.shared import Shared
 from mcp_tasks_proto.proxy.upstreams import Answer, Target, UpstreamRequests
+from mcp_tasks_proto.timers import exponential_backoff
 from mcp_tasks_proto.vocabulary import TASKS_EXTENSION
 
 __all__ = ["TASKS_DECLARED", "Orphan", "Orphans", "backoff"]
@@ -21,8 +22,7 @@ TASKS_DECLARED: Final[Mapping[str, Any]] = {"extensions": {TASKS_EXTENSION: {}}}
 def backoff(shared: Shared, failures: int) -> int:
     """Return how long to wait after this many failures in a row, in milliseconds."""
     limits = shared.limits
-    doublings = min(failures - 1, limits.last_backoff_ms.bit_length())  # more make no difference
-    return min(limits.first_backoff_ms << doublings, limits.last_backoff_ms)
+    return exponential_backoff(failures, limits.first_backoff_ms, limits.last_backoff_ms)
 
 
 @frozen

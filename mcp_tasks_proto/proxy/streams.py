@@ -73,5 +73,5 @@ class CallerStream:
 
     def notification(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return a message of this stream: every one names its subscription (SUB.1)."""
-        meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.exchange.request.id}
+        meta = {SUBSCRIPTION_ID: self.exchange.request.id}
         return notification_message(method, {**params, "_meta": meta})

@@ -12,7 +12,7 @@ from mcp_tasks_proto.requester.calls import Sent, SentCall, SentListen
 from mcp_tasks_proto.requester.effects import RequesterEffect, SendRequest, StopRequest
 from mcp_tasks_proto.requester.settings import RequesterSettings
 from mcp_tasks_proto.requester.tools import ToolList
-from mcp_tasks_proto.timers import Timers
+from mcp_tasks_proto.timers import Timers, exponential_backoff
 from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from mcp_tasks_proto.wire.http import HeaderParameter, request_headers
 from mcp_tasks_proto.wire.jsonrpc import request_message
@@ -24,9 +24,8 @@ def backoff(settings: RequesterSettings, failures: int) -> int:
     """Return how long to wait after this many failures in a row, in milliseconds; nothing after none."""
     if failures == 0:
         return 0
-    first_ms, last_ms = settings.limits.first_backoff_ms, settings.limits.last_backoff_ms
-    # More doublings than the longest pause has bits make no difference, but for the size of the number.
-    return min(first_ms << min(failures - 1, last_ms.bit_length()), last_ms)
+    limits = settings.limits
+    return exponential_backoff(failures, limits.first_backoff_ms, limits.last_backoff_ms)
 
 
 @define(eq=False, kw_only=True)

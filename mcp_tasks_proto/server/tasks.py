@@ -60,7 +60,7 @@ from mcp_tasks_proto.server.operations import (
 )
 from mcp_tasks_proto.server.sweeping import Sweeping
 from mcp_tasks_proto.subscriptions import Streams
-from mcp_tasks_proto.timers import Timers
+from mcp_tasks_proto.timers import Timers, exponential_backoff
 
 __all__ = ["Tasks"]
 
@@ -263,9 +263,9 @@ class Tasks:
             if operation.swept:
                 self._sweeping.removed()
         elif not isinstance(operation, LoseWork):  # which the host tells again
-            delay = min(FIRST_RETRY_MS << min(question.failures, 16), LAST_RETRY_MS)
             question.failures += 1
-            self.timers.set(question, self.now + delay)
+            wait_ms = exponential_backoff(question.failures, FIRST_RETRY_MS, LAST_RETRY_MS)
+            self.timers.set(question, self.now + wait_ms)
 
     def _save(
         self, question: _Question, before: TaskRecord | None, decision: Decision, after: TaskRecord

@@ -147,6 +147,14 @@ def test_output_that_cannot_be_written_is_said_in_a_line(url: str, words: list[s
     assert ran.returncode == 1
 
 
+def test_standard_output_may_be_closed() -> None:
+    """Whoever started it wants to see nothing: that is no failure."""
+    closed = subprocess.run(
+        [*MCP_TASKS, "diagram"], stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1), check=False
+    )
+    assert (closed.returncode, closed.stderr) == (0, b"")
+
+
 def test_a_server_that_cannot_be_reached() -> None:
     ran = run("call", "http://127.0.0.1:1/mcp", "say", "text=x")
     assert ran.code == ExitCode.FAILED

@@ -9,20 +9,23 @@ import signal
 from collections.abc import Callable
 from select import select
 from time import monotonic, process_time
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Self
 
-from attrs import define
+from attrs import define, field
 from mutmut.mutation import trampoline
 
 from tests.mutants.verdicts import KILLED, Verdicts
 from tests.mutants.workspace import WORKSPACE
 
-__all__ = ["BROKEN", "Fork", "end", "fork", "outcome", "reap"]
+__all__ = ["BROKEN", "TEMPORARY", "Forks", "Run", "fork", "outcome"]
 
 TEMPORARY: Final = WORKSPACE / "temporary"
 BROKEN: Final = 70
 """Exit code of a fork in which it is not a test that failed."""
 LOOKS_SECONDS: Final = 1.0
+
+Run = Callable[[], tuple[str, int]]
+"""What a fork does; returns what it has to say, and its exit code."""
 
 
 @define(eq=False)
@@ -37,8 +40,8 @@ class Fork:
     mutant: str
 
 
-def fork(mutant: str, cpu_seconds: int, run: Callable[[], tuple[str, int]]) -> Fork:
-    """Have a child of this process run something with a mutant, and say and end with what that returns."""
+def fork(mutant: str, cpu_seconds: int, run: Run) -> Fork:
+    """Have a child of this process do something with a mutant."""
     theirs, ours = os.pipe()
     pid = os.fork()
     if not pid:
@@ -63,29 +66,57 @@ def outcome(one: Fork) -> tuple[str, int]:
     return said, os.waitstatus_to_exitcode(status)
 
 
-def reap(running: list[Fork], verdicts: Verdicts, note: Callable[[str, str], None]) -> int:
-    """Wait until some end; note what became of their mutants, and which test found one. Return how many."""
-    ready, _, _ = select([one.said for one in running], [], [], LOOKS_SECONDS)
-    for late in [one for one in running if one.ends < monotonic()]:
-        os.kill(late.pid, signal.SIGKILL)
-    ended = [one for one in running if one.said in ready]
-    for one in ended:
-        running.remove(one)
-        said, code = outcome(one)
+@define(eq=False)
+class Forks:
+    """So many forks at a time, one for each mutant, and what becomes of them. To be used as a context."""
+
+    most: int
+    verdicts: Verdicts
+    found: Callable[[str, str], None] = lambda mutant, test: None
+    """Told which test has found a mutant."""
+    done: int = field(init=False, default=0)
+    """How many have ended."""
+    _running: list[Fork] = field(init=False, factory=list)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End those that have not ended, and write the verdicts."""
+        for one in self._running:
+            os.kill(one.pid, signal.SIGKILL)
+            os.waitpid(one.pid, 0)
+        self.verdicts.save()
+        print(self.verdicts.summary(), flush=True)
+
+    def add(self, mutant: str, cpu_seconds: int, run: Run) -> None:
+        """Have one more begin, as soon as there is room."""
+        while len(self._running) >= self.most:
+            self._reap()
+        self._running.append(fork(mutant, cpu_seconds, run))
+
+    def finish(self) -> None:
+        """Wait for all."""
+        while self._running:
+            self._reap()
+
+    def _reap(self) -> None:
+        """Wait until some end, or a while."""
+        ready, _, _ = select([one.said for one in self._running], [], [], LOOKS_SECONDS)
+        for late in [one for one in self._running if one.ends < monotonic()]:
+            os.kill(late.pid, signal.SIGKILL)
+        for one in [one for one in self._running if one.said in ready]:
+            self._running.remove(one)
+            self._take(one.mutant, *outcome(one))
+
+    def _take(self, mutant: str, said: str, code: int) -> None:
+        self.done += 1
         if code == BROKEN:
-            print(f"{one.mutant} could not be run: {said}", flush=True)
-            continue
+            print(f"{mutant} could not be run: {said}", flush=True)
+            return
         if code == KILLED:
-            note(one.mutant, said)
-        verdicts.note(one.mutant, code)
-    return len(ended)
-
-
-def end(running: list[Fork]) -> None:
-    """End forks before their time."""
-    for one in running:
-        os.kill(one.pid, signal.SIGKILL)
-        os.waitpid(one.pid, 0)
+            self.found(mutant, said)
+        self.verdicts.note(mutant, code)
 
 
 def _leave_alone(cpu_seconds: int) -> None:

@@ -18,6 +18,8 @@ from typing import Final, TypeGuard
 
 from attrs import frozen
 
+from tests.mutants import verdicts
+
 __all__ = ["Mutant", "Record", "excluded", "mutants", "parsed", "reasons", "rendered"]
 
 KILLED: Final = "killed"
@@ -29,7 +31,11 @@ EXCLUDED: Final = "excluded"
 
 NOT_JUSTIFIED: Final = "not yet justified"
 
-_VERDICTS: Final[Mapping[int | None, str]] = {None: PENDING, 0: SURVIVED, 5: UNREACHED, 33: UNREACHED}
+_VERDICTS: Final[Mapping[int | None, str]] = {
+    None: PENDING,
+    verdicts.SURVIVED: SURVIVED,
+    verdicts.UNREACHED: UNREACHED,
+}
 _TIME_LIMIT: Final = {-SIGPROF, -SIGXCPU, -SIGKILL}
 """Exit codes where a test, or all together, took too long. Others are a failed test, or a crash."""
 

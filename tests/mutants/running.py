@@ -31,7 +31,7 @@ from mutmut.state import state
 from mutmut.utils.file_utils import change_cwd, walk_mutatable_files
 
 from tests.mutants.choosing import Chooser, Reach
-from tests.mutants.forks import BROKEN, TEMPORARY, Fork, end, fork, outcome, reap
+from tests.mutants.forks import BROKEN, TEMPORARY, Forks, Run, fork, outcome
 from tests.mutants.verdicts import KILLED, SURVIVED, UNREACHED, Verdicts
 from tests.mutants.workspace import MUTANTS, WORKSPACE
 
@@ -141,7 +141,7 @@ class MutantRunner:
         for name in self._items:
             shares[place[name.partition("::")[0]]].append(name)
         _tell(f"running {len(self._items)} tests once, to see what they reach")
-        forks = [self._fork(share, STATS, {}) for share in shares if share]
+        forks = [fork(STATS, DAY, self._run(share, {}, looks=True)) for share in shares if share]
         tests: dict[str, list[str]] = {}
         seconds: dict[str, float] = {}
         failed: list[str] = []
@@ -170,7 +170,7 @@ class MutantRunner:
     def _verify(self, reach: Reach) -> None:
         """See that a fault would be found at all: with each function failing, a test must fail."""
         names = sorted(min(reach.tests.items())[1], key=lambda name: reach.seconds[name])
-        _, code = outcome(self._fork(names[:5], FAIL, {}))
+        _, code = outcome(fork(FAIL, DAY, self._run(names[:5], {})))
         if code != KILLED:
             raise SystemExit("With each function failing no test fails: mutants are not being run.")
 
@@ -178,54 +178,47 @@ class MutantRunner:
 
     def _run_mutants(self, reach: Reach) -> None:
         verdicts, chooser = Verdicts.read(self.modules), Chooser(reach, self.seconds)
-        running: list[Fork] = []
-        told, begun, done = monotonic(), monotonic(), 0
-        try:
+        told = begun = monotonic()
+        with Forks(self.workers, verdicts, chooser.note) as forks:
             for name in [name for name, code in verdicts.codes.items() if code is None]:
                 tests = chooser.tests_for(name)
                 if not tests:
                     verdicts.note(name, UNREACHED)
                     continue
-                while len(running) >= self.workers:
-                    done += reap(running, verdicts, chooser.note)
-                running.append(self._fork(tests, name, reach.seconds))
+                cost = sum(reach.seconds[test] for test in tests)
+                forks.add(name, int(60 + LEEWAY * cost), self._run(tests, reach.seconds))
                 if monotonic() - told > TOLD_SECONDS:
                     told = monotonic()
-                    _tell(f"{verdicts.summary()}, {done / (told - begun):.1f} a second: {name}")
-            while running:
-                reap(running, verdicts, chooser.note)
-        finally:
-            end(running)
-            verdicts.save()
-            _tell(verdicts.summary())
+                    _tell(f"{verdicts.summary()}, {forks.done / (told - begun):.1f} a second: {name}")
+            forks.finish()
 
-    # -- forks -------------------------------------------------------------------------------------------
+    # -- tests -------------------------------------------------------------------------------------------
 
-    def _fork(self, names: Sequence[str], mutant: str, seconds: Mapping[str, float]) -> Fork:
-        """Run tests in a child with a mutant, up to the first failure; all of them to see what they reach.
+    def _run(self, names: Sequence[str], seconds: Mapping[str, float], *, looks: bool = False) -> Run:
+        """Return what a fork does: run tests up to the first failure, or all of them to look what they reach.
 
         ``seconds`` is what each of them costs, if that is known.
         """
 
         def run() -> tuple[str, int]:
-            self._run([self._items[name] for name in names], seconds, all_of_them=mutant == STATS)
-            if mutant == STATS:
-                return self._tell_reach(), SURVIVED
-            return (self.failed[0], KILLED) if self.failed else ("", SURVIVED)
+            items = [self._items[name] for name in names]
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                if seconds:
+                    limit = LEEWAY * seconds[item.nodeid] + LEEWAY_SECONDS
+                    signal.setitimer(signal.ITIMER_PROF, limit)
+                self._run_one(item, following)
+                if self.failed and not looks:
+                    return self.failed[0], KILLED
+            return self._tell_reach() if looks else "", SURVIVED
 
-        return fork(mutant, int(60 + LEEWAY * sum(seconds[name] for name in names)) if seconds else DAY, run)
+        return run
 
-    def _run(self, items: Sequence[pytest.Item], seconds: Mapping[str, float], all_of_them: bool) -> None:
-        for item, following in zip(items, [*items[1:], None], strict=True):
-            began = process_time()
-            if seconds:
-                signal.setitimer(signal.ITIMER_PROF, LEEWAY * seconds[item.nodeid] + LEEWAY_SECONDS)
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            self._seconds[item.nodeid] = process_time() - began
-            self._reached[item.nodeid] = sorted(state()._stats)
-            state()._stats.clear()
-            if self.failed and not all_of_them:
-                return
+    def _run_one(self, item: pytest.Item, following: pytest.Item | None) -> None:
+        began = process_time()
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        self._seconds[item.nodeid] = process_time() - began
+        self._reached[item.nodeid] = sorted(state()._stats)
+        state()._stats.clear()
 
 
 # -- what runs when a module is imported ---------------------------------------------------------------------
@@ -263,7 +256,6 @@ def run_from_the_beginning(
     To be called where the core is not yet imported.
     """
     verdicts = Verdicts.read(modules)
-    running: list[Fork] = []
     options = [*PYTEST, "--exitfirst", *LEFT_OUT]
     options += [f"--deselect={test}" for test in json.loads(REACH.read_text())["left_out"]]
 
@@ -274,19 +266,12 @@ def run_from_the_beginning(
             return "the tests cannot be run", BROKEN
         return "", KILLED if watching.failed or code is pytest.ExitCode.INTERNAL_ERROR else SURVIVED
 
-    try:
-        unreached = [name for name, code in verdicts.codes.items() if code == UNREACHED]
+    unreached = [name for name, code in verdicts.codes.items() if code == UNREACHED]
+    with Forks(workers, verdicts) as forks:
         for number, name in enumerate(unreached):
             _tell(f"{number} of {len(unreached)} from the beginning: {name}")
-            while len(running) >= workers:
-                reap(running, verdicts, lambda mutant, test: None)
-            running.append(fork(name, int(seconds * LEEWAY) + 60, run))
-        while running:
-            reap(running, verdicts, lambda mutant, test: None)
-    finally:
-        end(running)
-        verdicts.save()
-        _tell(verdicts.summary())
+            forks.add(name, int(seconds * LEEWAY) + 60, run)
+        forks.finish()
 
 
 def _tell(text: str) -> None:

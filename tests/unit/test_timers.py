@@ -1,11 +1,12 @@
-"""Deadlines: one for each key, earliest first, none remembered twice."""
+"""Deadlines: one for each key, earliest first, none remembered twice; and pauses that grow."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_tasks_proto.timers import Timers
+from mcp_tasks_proto.timers import Timers, exponential_backoff
 
 
 def test_nothing_is_due_at_first() -> None:
@@ -134,3 +135,15 @@ def test_timers_behave_like_a_dictionary_searched_from_end_to_end(
                 del model[str(key_due)]
         assert timers.next == min(model.values(), default=None)
         assert all(timers.get(key) == model.get(key) for key in "abcd")
+
+
+@pytest.mark.parametrize(("last_ms", "pauses"), [(30, [3, 6, 12, 24, 30, 30]), (2, [2, 2, 2, 2, 2, 2])])
+def test_pauses_are_doubled_up_to_the_longest(last_ms: int, pauses: list[int]) -> None:
+    assert [exponential_backoff(failures, 3, last_ms) for failures in range(1, 7)] == pauses
+
+
+def test_the_longest_pause_is_reached_however_short_the_first_is() -> None:
+    day_ms = 24 * 3600 * 1000
+    assert exponential_backoff(27, 1, day_ms) == 2**26
+    assert exponential_backoff(28, 1, day_ms) == day_ms
+    assert exponential_backoff(10**9, 1, day_ms) == day_ms

@@ -39,6 +39,8 @@ _FULL: Final = {EDQUOT, EFBIG, EIO, ENOSPC}
 
 def _refusal() -> OSError | None:
     """Return why standard output does not take what is still to be written."""
+    if sys.stdout is None or sys.stdout.closed:  # whoever started this wants none of it, or has had all
+        return None
     try:
         sys.stdout.flush()
     except BrokenPipeError:
