@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic, sleep
@@ -20,6 +21,8 @@ LOOKS_SECONDS: Final = 0.5
 TOLD_SECONDS: Final = 10.0
 """Between two lines of progress, where it is not shown on a terminal."""
 CLEAR_LINE: Final = "\r\x1b[K"
+MOST_PRINTED: Final = 3000
+"""Bytes of an input that are printed for another machine, which may be all that is left of it."""
 
 
 # -- campaigns -----------------------------------------------------------------------------------------------
@@ -27,7 +30,7 @@ CLEAR_LINE: Final = "\r\x1b[K"
 
 def run_campaigns(targets: Sequence[str], seconds: int, jobs: int, recorded: bool, luck: int = 0) -> int:
     """Fuzz each target for so long, ``jobs`` at a time; return 1 where one found something or broke down."""
-    waiting, running, failed = list(targets), list[Campaign](), False
+    waiting, running, failures = list(targets), list[Campaign](), list[str]()
     screen = _Screen()
     try:
         while waiting or running:
@@ -37,8 +40,8 @@ def run_campaigns(targets: Sequence[str], seconds: int, jobs: int, recorded: boo
                     running.append(Campaign(target, seconds, luck))
                 except OSError as error:
                     screen.clear()
-                    failed = True
-                    print(f"{target}: DID NOT BEGIN: {trouble_with(error)}", flush=True)
+                    failures.append(f"{target}: DID NOT BEGIN: {trouble_with(error)}")
+                    print(failures[-1], flush=True)
             sleep(LOOKS_SECONDS)
             for campaign in running:
                 campaign.look()
@@ -46,21 +49,23 @@ def run_campaigns(targets: Sequence[str], seconds: int, jobs: int, recorded: boo
             for campaign in [one for one in running if one.over]:
                 running.remove(campaign)
                 screen.clear()
-                failed |= _tell(campaign, recorded)
+                failures += _tell(campaign, recorded)
     except KeyboardInterrupt:
-        failed = True
+        failures.append("ended before its time")
         screen.clear()
         for campaign in running:
             campaign.stop()
             while not campaign.over:
                 sleep(LOOKS_SECONDS)
                 campaign.look()
-            _tell(campaign, recorded)
+            failures += _tell(campaign, recorded)
     finally:
         for campaign in running:
             if not campaign.over:
                 campaign.stop()
-    return int(failed)
+    if failures:
+        print("\nTo be looked at:", *failures, sep="\n  ", flush=True)
+    return int(bool(failures))
 
 
 class _Screen:
@@ -95,32 +100,43 @@ def _line(campaign: Campaign) -> str:
     )
 
 
-def _tell(campaign: Campaign, recorded: bool) -> bool:
-    """Say how a campaign ended; return whether there is something to be done about it."""
-    progress = campaign.progress
+def _tell(campaign: Campaign, recorded: bool) -> list[str]:
+    """Say how a campaign ended; return what there is to be done something about, each in a line."""
+    progress, failures = campaign.progress, list[str]()
     print(
         f"{campaign.target}: {progress.executions} executions, {progress.edges} edges, "
         f"corpus {progress.corpus}, {campaign.cpu_seconds / 60:.1f} CPU minutes",
         flush=True,
     )
-    unrecorded = False
     if recorded and campaign.trouble is None:
         try:
             print(f"  recorded in {shown(record(campaign))}")
         except OSError as error:
-            unrecorded = True
-            print(f"  NOT RECORDED: {trouble_with(error)}")
+            failures.append(f"NOT RECORDED: {trouble_with(error)}")
     if campaign.trouble is not None:
-        print(f"  BROKE DOWN: {campaign.trouble}")
+        failures.append(f"BROKE DOWN: {campaign.trouble}")
+    for failure in failures:
+        print(f"  {failure}")
     if campaign.finding is not None:
-        _tell_finding(campaign.target, *campaign.finding)
-    return unrecorded or campaign.trouble is not None or campaign.finding is not None
+        failures += _tell_finding(campaign.target, *campaign.finding)
+    return [f"{campaign.target}: {failure}" for failure in failures]
 
 
-def _tell_finding(target: str, path: Path, finding: Finding) -> None:
-    print(f"  FOUND: {finding.problem}\n  at {finding.place}")
-    if finding.report:
-        minimise_file(target, path)
+def _tell_finding(target: str, path: Path, finding: Finding) -> list[str]:
+    print(f"  FOUND: {finding.problem}\n  at {finding.place}", flush=True)
+    shortest = path
+    if finding.report and minimise_file(target, path) == 1:
+        shortest = _shortest(target, path)
+    data = shortest.read_bytes()
+    told = [f"FOUND: {finding.problem} at {finding.place}"]
+    if len(data) <= MOST_PRINTED:
+        told.append(f"echo {b64encode(data).decode()} | base64 -d > fuzz/corpus/{target}/WHAT-IT-SHOWS")
+    return told
+
+
+def _shortest(target: str, path: Path) -> Path:
+    """Return where the input in ``path`` is kept when it has been made as short as it gets."""
+    return WORK / target / f"{path.name.removesuffix('.shortest')}.shortest"
 
 
 # -- single inputs -------------------------------------------------------------------------------------------
@@ -145,7 +161,7 @@ def minimise_file(target: str, path: Path) -> int:
         data,
         lambda size: print(f"{CLEAR_LINE}  {size} bytes", end="", flush=True) if screen else None,
     )
-    kept = WORK / target / f"{path.name.removesuffix('.shortest')}.shortest"
+    kept = _shortest(target, path)
     print(f"{CLEAR_LINE if screen else ''}  from {len(data)} bytes to {len(shortest)}: {shortest[:100]!r}")
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)

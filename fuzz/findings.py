@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 from attrs import frozen
@@ -16,6 +17,8 @@ __all__ = ["Finding", "examine", "minimise", "replay"]
 
 MOST_TRIES: Final = 20_000
 """How often a shorter input is tried."""
+MOST_SECONDS: Final = 60.0
+"""For how long shorter inputs are tried: a state machine takes a tenth of a second for one."""
 
 
 @frozen
@@ -67,10 +70,10 @@ def minimise(check: Check, data: bytes, tell: Callable[[int], None] = lambda siz
     """
     wanted = examine(check, data)
     assert wanted is not None, "there is nothing to be seen with this input"
-    tries, length = 0, max(1, len(data) // 2)
-    while tries < MOST_TRIES:
+    tries, length, end = 0, max(1, len(data) // 2), monotonic() + MOST_SECONDS
+    while tries < MOST_TRIES and monotonic() < end:
         at, before = 0, len(data)
-        while at < len(data) and tries < MOST_TRIES:
+        while at < len(data) and tries < MOST_TRIES and monotonic() < end:
             shorter = data[:at] + data[at + length :]
             tries += 1
             if wanted.is_like(examine(check, shorter)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,12 @@ def test_a_campaign_is_recorded(folder: Path, capsys: pytest.CaptureFixture[str]
 def test_what_a_fuzzer_finds_is_told_and_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(folder, FINDS) == 1
     assert (folder / "campaigns" / "lines.txt").read_text().splitlines()[1].split()[5] == "1"
-    assert "FOUND: not to be seen again" in capsys.readouterr().out
+    said, last = capsys.readouterr().out.split("To be looked at:")
+    assert "FOUND: not to be seen again" in said
+    told, command = last.strip().splitlines()
+    assert told.startswith("lines: FOUND: not to be seen again")
+    printing = command.partition("lines: ")[2].partition(" > ")[0]
+    assert subprocess.check_output(printing, shell=True) == b"found"
 
 
 def test_a_campaign_that_cannot_be_kept_anywhere_is_told_and_ends_no_other(
