@@ -521,8 +521,9 @@ def test_leg7_an_upstream_that_keeps_a_task_for_longer_is_asked_now_and_then() -
     waiting = host.ask("tasks/result", {"taskId": handle}, id=3)
     kept = task(task_id="up-7", pollIntervalMs=50_000)
     host.answer("tasks/get", kept)
-    host.advance(50_000)
-    host.answer("tasks/get", kept)
+    for milliseconds in (30_000, 20_000):
+        host.advance(milliseconds)
+        host.answer("tasks/get", kept)
     for milliseconds in (10_000, 1000, 1000):
         host.advance(milliseconds - 1)
         assert not host.in_flight
@@ -531,6 +532,45 @@ def test_leg7_an_upstream_that_keeps_a_task_for_longer_is_asked_now_and_then() -
     host.advance(1000)
     host.refuse("tasks/get", {"code": -32602, "message": "Task not found"})
     assert error(host.reply_to(waiting))["message"] == "Task not found"
+
+
+UNKNOWN: dict[str, Any] = {"code": -32602, "message": "Task not found"}
+
+
+def test_leg4_a_task_that_its_upstream_has_lost_is_waited_for_by_nobody() -> None:
+    """No news of it comes any more, from the beginning or later: the waiter is told, and not left hanging."""
+    host = bridged()
+    host.reads = True
+    lost = made(host)
+    waiting = host.ask("tasks/result", {"taskId": lost}, id=3)
+    host.refuse("tasks/get", UNKNOWN)
+    host.advance(1000)
+    host.refuse("tasks/get", UNKNOWN)
+    assert reason(host.reply_to(waiting)) == "upstream_lost_task"
+
+    lost_later = made(host, "up-8")
+    waiting = host.ask("tasks/result", {"taskId": lost_later}, id=4)
+    host.answer("tasks/get", task(task_id="up-8"))
+    host.advance(1000)
+    host.refuse("tasks/get", UNKNOWN)
+    host.advance(28_999)
+    assert not host.in_flight
+    host.advance(1)
+    host.refuse("tasks/get", UNKNOWN)
+    assert reason(host.reply_to(waiting)) == "upstream_lost_task"
+
+
+def test_leg4_an_upstream_that_is_down_for_a_while_is_waited_for() -> None:
+    host = bridged()
+    host.reads = True
+    handle = made(host)
+    waiting = host.ask("tasks/result", {"taskId": handle}, id=3)
+    down = {"code": -32603, "message": "Internal error: out of order"}
+    for _ in range(3):
+        host.refuse("tasks/get", down)
+        host.advance(1000)
+    host.answer("tasks/get", completed(taskId="up-7"))
+    assert result(host.reply_to(waiting))["content"] == [{"type": "text", "text": "done"}]
 
 
 def test_leg8_what_a_task_asks_is_asked_on_the_stream_of_its_result() -> None:

@@ -53,7 +53,8 @@ class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
 
     def __attrs_post_init__(self) -> None:
         engine = DualEraUpstreams(settings=self.settings, codec=self.codec, node=self.node)
-        inner = ProxyInner(engine=engine, out=self._out)
+        limits = self.settings.limits
+        inner = ProxyInner(engine=engine, out=self._out, recheck_ms=limits.listening_poll_ms)
         self._set_up(
             inner,
             self.limits,
@@ -72,7 +73,7 @@ class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
             waiting=self._waiting,
             timers=self._timers,
             limits=self.limits,
-            proxy_limits=self.settings.limits,
+            proxy_limits=limits,
             sealer=self.settings.sealer,
         )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Final
 
 from attrs import define, field, frozen
 
@@ -11,10 +11,13 @@ from mcp_tasks_proto.errors import ErrorObject, LocalProtocolError
 from mcp_tasks_proto.inputs import LoadFailed, MessageReceived
 from mcp_tasks_proto.legacy.proxy.messages import HandlesListed, ListHandles
 from mcp_tasks_proto.legacy.server.inner import Caller, Inner, InnerToken
+from mcp_tasks_proto.proxy.errors import Trouble, trouble
 from mcp_tasks_proto.proxy.inputs import MessageAdmitted
 from mcp_tasks_proto.proxy.settings import Access
 
 __all__ = ["ProxyCaller", "ProxyInner"]
+
+_LOST: Final = trouble(Trouble.TASK_LOST).to_wire()
 
 
 @frozen(kw_only=True)
@@ -54,6 +57,10 @@ class ProxyInner(Inner):
     def quiet(self) -> bool:
         """Whether nothing of the translator's is open."""
         return not self._handles and super().quiet
+
+    def is_gone(self, error: Mapping[str, Any]) -> bool:
+        """Whether there is no such task, here or at its upstream."""
+        return Inner.is_gone(self, error) or error == _LOST
 
     def take(self, fact: Any) -> None:
         """Take in a fact of the host's. Raises :class:`LocalProtocolError`; nothing has happened then."""

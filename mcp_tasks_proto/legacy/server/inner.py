@@ -22,7 +22,7 @@ from mcp_tasks_proto.effects import (
     StartTool,
     StopCall,
 )
-from mcp_tasks_proto.errors import ErrorObject, LocalProtocolError
+from mcp_tasks_proto.errors import ErrorCode, ErrorObject, LocalProtocolError
 from mcp_tasks_proto.inputs import (
     DEFAULT,
     CallAskedInput,
@@ -129,6 +129,8 @@ class Inner:
     now: int = 0
     deadline: int | None = None
     """The engine's own."""
+    recheck_ms: int | None = None
+    """Between two looks at a task that is waited for; ``None``: the engine tells all that becomes of it."""
     _open: dict[Hashable, _Conversation] = field(init=False, factory=dict)
     _reports: dict[Hashable, Reported] = field(init=False, factory=dict)
     _listings: dict[Hashable, Listed] = field(init=False, factory=dict)
@@ -193,6 +195,10 @@ class Inner:
         self.out.append(ListTasks(principal=principal, after=after, limit=limit, token=token))
 
     # -- hearing ---------------------------------------------------------------------------------------
+
+    def is_gone(self, error: Mapping[str, Any]) -> bool:
+        """Whether the error of a ``tasks/get`` means that there is no such task, now or later."""
+        return bool(error["code"] == ErrorCode.INVALID_PARAMS)
 
     def take(self, fact: Input) -> None:
         """Take in a fact of the host's. Raises :class:`LocalProtocolError`; nothing has happened then."""

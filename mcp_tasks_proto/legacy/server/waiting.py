@@ -1,8 +1,9 @@
 """``tasks/result``: requests that wait for the end of a task and carry its questions (LEG.4, LEG.8).
 
 A waiter listens to its task as a modern client would, with ``subscriptions/listen``. Each view that comes is
-told as ``notifications/tasks/status``. What the task asks goes out on the stream of one waiter, once, and on
-that of another when the first one leaves. Answers go in as ``tasks/update``.
+told as ``notifications/tasks/status``. Behind a proxy none may come although the task is gone: there it is
+looked at now and then. What the task asks goes out on the stream of one waiter, once, and on that of another
+when the first one leaves. Answers go in as ``tasks/update``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from mcp_tasks_proto.errors import ErrorCode, ErrorObject, internal_error, invalid_params, unknown_task
+from mcp_tasks_proto.errors import ErrorObject, internal_error, invalid_params, unknown_task
 from mcp_tasks_proto.input_requests import check_response, missing_capabilities
 from mcp_tasks_proto.legacy.server.inner import Inner, InnerExchange
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest
@@ -26,7 +27,7 @@ from mcp_tasks_proto.wire.jsonrpc import Response, notification_message
 __all__ = ["Waiter", "Waiting", "answer_of"]
 
 RETRY_MS: Final = 1000
-"""Until it is asked again whether a task has expired: the store did not say, or an upstream has it still."""
+"""Until a task is looked at: no news of it came, or it could not be seen, or it is there after its time."""
 
 ENDED: Final = frozenset(status.value for status in TERMINAL)
 
@@ -107,7 +108,7 @@ class Waiting:
         )
 
     def time_passed(self, waiter: Waiter) -> None:
-        """The task of a waiter may have expired: look."""
+        """The task of a waiter may be gone: look."""
         self.inner.request(
             "tasks/get",
             {"taskId": waiter.task_id},
@@ -131,6 +132,8 @@ class Waiting:
             if not params["notifications"]["taskIds"]:
                 waiter.request.fail(unknown_task())
                 return
+            if self.inner.recheck_ms is not None:
+                self.timers.set(waiter, self.inner.now + RETRY_MS)
             self.inner.ready(waiter.listen)
             return
         if params["status"] in ENDED:
@@ -150,11 +153,7 @@ class Waiting:
     def _show(self, waiter: Waiter) -> None:
         """Tell the client how its task stands, and ask what the task asks."""
         request, view = waiter.request, waiter.view
-        expiry = expiry_ms(view)
-        if expiry is not None:
-            self.timers.set(waiter, expiry)
-        else:
-            self.timers.clear(waiter)
+        self._look_later(waiter, view)
         if not request.outlet.can_stream:
             self.inner.ready(waiter.listen)
             return
@@ -166,19 +165,28 @@ class Waiting:
         for key in waiter.outstanding:
             self._ask(waiter, key)
 
+    def _look_later(self, waiter: Waiter, view: Mapping[str, Any]) -> None:
+        """Look again when the task may have expired, or before."""
+        now, expiry = self.inner.now, expiry_ms(view)
+        looks = [] if expiry is None else [expiry if expiry > now else now + RETRY_MS]
+        if self.inner.recheck_ms is not None:
+            looks.append(now + self.inner.recheck_ms)
+        if looks:
+            self.timers.set(waiter, min(looks))
+        else:
+            self.timers.clear(waiter)
+
     def _looked(self, waiter: Waiter, message: Mapping[str, Any], http_status: int) -> None:
-        request, later = waiter.request, self.inner.now + RETRY_MS
+        request = waiter.request
         if request.over:
             return
         if "result" in message:
-            expiry = expiry_ms(message["result"])
-            if expiry is not None:
-                self.timers.set(waiter, expiry if expiry > self.inner.now else later)
-        elif message["error"]["code"] == ErrorCode.INVALID_PARAMS:
+            self._look_later(waiter, message["result"])
+        elif self.inner.is_gone(message["error"]):
             self._ask_no_more(waiter.task_id)
             request.answer(message, http_status)
         else:
-            self.timers.set(waiter, later)
+            self.timers.set(waiter, self.inner.now + RETRY_MS)
 
     # -- questions -------------------------------------------------------------------------------------
 
