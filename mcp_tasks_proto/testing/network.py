@@ -21,10 +21,11 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from mcp_tasks_proto.effects import Delete, Effect, FindExpired, Load, Reply, Save, Send
+from mcp_tasks_proto.effects import Delete, Effect, FindExpired, Load, OpenStream, Reply, Save, Send
 from mcp_tasks_proto.inputs import (
     ExchangeClosed,
     Input,
+    LegacyInput,
     LoadFailed,
     MessageReceived,
     RecordChanged,
@@ -35,6 +36,7 @@ from mcp_tasks_proto.inputs import (
     TimePassed,
     WorkLost,
 )
+from mcp_tasks_proto.legacy.server import DualEraServer
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.testing.messages import request
@@ -71,7 +73,7 @@ CALM = Fate()
 
 @define(eq=False)
 class _Node:
-    engine: ServerEngine
+    engine: ServerEngine | DualEraServer
     deadline: int | None = None
     skew_ms: int = 0
     """By how much its clock is ahead."""
@@ -79,11 +81,13 @@ class _Node:
     awake_at: int = 0
 
 
-@frozen
+@define(eq=False)
 class _Exchange:
     node: str
-    answered: Callable[[dict[str, Any] | None], None]
-    heard: Callable[[dict[str, Any]], None]
+    said: Callable[[Reply | Send | OpenStream | None], None]
+    in_order: bool = False
+    """Whether nothing that is said on it overtakes what was said before."""
+    busy_until: int = 0
 
 
 def _unheard(_: dict[str, Any]) -> None:
@@ -98,7 +102,7 @@ class Network:
     workers: what comes of an effect there, each thing after so many milliseconds.
     """
 
-    make_engine: Callable[[str], ServerEngine]
+    make_engine: Callable[[str], ServerEngine | DualEraServer]
     work: Callable[[str, Effect], Iterable[tuple[int, Input]]]
     size: int = 2
     """How many processes there are."""
@@ -180,8 +184,31 @@ class Network:
         answered: Callable[[dict[str, Any] | None], None],
         heard: Callable[[dict[str, Any]], None],
     ) -> None:
-        self._exchanges[number] = _Exchange(node, answered, heard)
-        self._after(1, partial(self._ask, node, MessageReceived(exchange=number, message=message)))
+        def said(effect: Reply | Send | OpenStream | None) -> None:
+            if isinstance(effect, Send):
+                heard(effect.message)
+            else:
+                answered(effect.message if isinstance(effect, Reply) else None)
+
+        self._exchanges[number] = _Exchange(node, said)
+        self._after(1, partial(self._arrive, node, number, MessageReceived(exchange=number, message=message)))
+
+    def converse(
+        self,
+        node: str,
+        arrives: Callable[[int], Input | LegacyInput],
+        said: Callable[[Reply | Send | OpenStream | None], None],
+    ) -> int:
+        """Have something arrive at a process, as the fact that ``arrives`` makes of its exchange.
+
+        ``said`` is called with all that the process says on it, in order, or with ``None`` if the process
+        ends. So a client of 2025-11-25 is carried, who has sessions and streams. Return the exchange, for
+        :meth:`close`.
+        """
+        number = next(self._numbers)
+        self._exchanges[number] = _Exchange(node, said, in_order=True)
+        self._after(1, partial(self._arrive, node, number, arrives(number)))
+        return number
 
     def close(self, number: int) -> None:
         """Whoever sent a request waits no more, and hears nothing of it."""
@@ -241,7 +268,7 @@ class Network:
         self._nodes[name] = _Node(self.make_engine(name), skew_ms=next(self._skews, 0))
         self.tell(name, TimePassed())
 
-    def tell(self, name: str, fact: Input) -> None:
+    def tell(self, name: str, fact: Input | LegacyInput) -> None:
         """Hand a fact to a process's engine as soon as it is awake, and see to what comes of it."""
         node = self._nodes.get(name)
         if node is None:
@@ -249,7 +276,8 @@ class Network:
         if node.awake_at > self.now:
             self._after(node.awake_at - self.now, partial(self.tell, name, fact))
             return
-        step = node.engine.handle(fact, now=self.now + node.skew_ms)
+        told: Any = fact  # which facts it knows its era says
+        step = node.engine.handle(told, now=self.now + node.skew_ms)
         node.deadline = None if step.deadline is None else step.deadline - node.skew_ms
         for effect in step.effects:
             if name in self._nodes:
@@ -263,10 +291,10 @@ class Network:
         match effect:
             case Load() | Save() | Delete() | FindExpired():
                 self._after(fate.delay_ms, partial(self._serve, name, effect, fate))
-            case Reply(exchange=exchange, message=message):
-                self._after(fate.delay_ms, partial(self._answer, exchange, message))
-            case Send(exchange=exchange, message=message):
-                self._after(fate.delay_ms, partial(self._hear, name, exchange, message))
+            case Reply(exchange=exchange):
+                self._after(self._way_ms(exchange, fate), partial(self._answer, exchange, effect))
+            case Send(exchange=exchange) | OpenStream(exchange=exchange):
+                self._after(self._way_ms(exchange, fate), partial(self._hear, name, exchange, effect))
             case _:
                 for delay_ms, outcome in self.work(name, effect):
                     self._after(delay_ms, partial(self.tell, name, outcome))
@@ -330,22 +358,31 @@ class Network:
 
     # -- clients -------------------------------------------------------------------------------------------
 
-    def _ask(self, node: str, received: MessageReceived) -> None:
+    def _arrive(self, node: str, number: int, fact: Input | LegacyInput) -> None:
         if node in self._nodes:
-            self.tell(node, received)
+            self.tell(node, fact)
         else:
-            self._break(received.exchange)
+            self._break(number)
 
-    def _answer(self, number: Hashable, message: dict[str, Any] | None) -> None:
+    def _way_ms(self, number: Hashable, fate: Fate) -> int:
+        """Return how long something that is said on an exchange is on its way."""
+        exchange = self._exchanges.get(number)
+        if exchange is None or not exchange.in_order:
+            return fate.delay_ms
+        exchange.busy_until = max(exchange.busy_until, self.now + fate.delay_ms)
+        return exchange.busy_until - self.now
+
+    def _answer(self, number: Hashable, reply: Reply | None) -> None:
         exchange = self._exchanges.pop(number, None)
         if exchange is not None:
-            exchange.answered(message)
+            exchange.said(reply)
 
-    def _hear(self, name: str, number: Hashable, message: dict[str, Any]) -> None:
+    def _hear(self, name: str, number: Hashable, effect: Send | OpenStream) -> None:
         exchange = self._exchanges.get(number)
         if exchange is not None:
-            exchange.heard(message)
-            self.tell(name, StreamReady(number))
+            exchange.said(effect)
+            if isinstance(effect, Send):
+                self.tell(name, StreamReady(number))
 
     def _break(self, number: Hashable) -> None:
         self._answer(number, None)

@@ -18,8 +18,9 @@ from mcp_tasks_proto.proxy import HandleKey, SealedHandles, StoredHandles
 from mcp_tasks_proto.testing import Crash, Fate
 from tests.model.mill import Grinding
 from tests.model.test_network import plans
-from tests.model.whole import PEOPLE, Weather, Whole
+from tests.model.whole import PEOPLE, Whole
 from tests.model.whole_checks import check_end, check_now
+from tests.model.whole_roads import Weather
 from tests.unit.proxy_world import ToyAead
 
 ERRANDS: Final = 4
@@ -27,6 +28,13 @@ CODECS: Final[dict[str, Any]] = {
     "stored": StoredHandles(),
     "sealed": SealedHandles([HandleKey("a", ToyAead(b"k"))]),
 }
+SERVERS: Final[dict[str, Any]] = {
+    "modern": {},
+    "legacy": {"legacy_servers": True},
+    "modern, found out": {"era_is_known": False},
+    "legacy, found out": {"legacy_servers": True, "era_is_known": False},
+}
+"""What they speak, and whether the proxy has to find that out."""
 seldom = st.sampled_from([False, False, False, True])
 delays = st.sampled_from([1, 5, 40, 300, 2_500, 9_000])
 weathers = st.lists(
@@ -62,6 +70,7 @@ class WholeMachine(RuleBasedStateMachine):
         proxy_skew_ms=skews,
         person_skew_ms=skews,
         then_ms=pauses,
+        servers=st.sampled_from(["modern", "modern", "legacy", "legacy", "legacy, found out", *SERVERS]),
     )
     def begin(
         self,
@@ -73,6 +82,7 @@ class WholeMachine(RuleBasedStateMachine):
         proxy_skew_ms: int,
         person_skew_ms: int,
         then_ms: int,
+        servers: str,
     ) -> None:
         """There is somebody with an errand, mostly with a task by now."""
         self.whole = Whole(
@@ -82,6 +92,7 @@ class WholeMachine(RuleBasedStateMachine):
             legacy=frozenset(legacy),
             skews=server_skews,
             proxy_skew_ms=proxy_skew_ms,
+            **SERVERS[servers],
         )
         self.whole.people[PEOPLE[0]].skew_ms = person_skew_ms
         self.whole.call(PEOPLE[0])
@@ -127,9 +138,14 @@ class WholeMachine(RuleBasedStateMachine):
 
     @rule(who=st.sampled_from(["proxy", "server", *PEOPLE]), number=numbers, nap_ms=naps, then_ms=pauses)
     def restart(self, who: str, number: int, nap_ms: int, then_ms: int) -> None:
-        """A process ends; or, for a server, sleeps for so long that it may be taken for gone."""
+        """A process ends; or, for a server, sleeps for so long that it may be taken for gone.
+
+        The proxy's may be told to end: then it ends its sessions first.
+        """
         nodes = self.whole.network.nodes
-        if who == "proxy":
+        if who == "proxy" and nap_ms:
+            self.whole.close_proxy()
+        elif who == "proxy":
             self.whole.restart_proxy()
         elif who in PEOPLE:
             self.whole.restart_person(who)

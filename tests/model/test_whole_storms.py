@@ -14,8 +14,9 @@ from mcp_tasks_proto.proxy import StoredHandles
 from mcp_tasks_proto.testing import Crash, Fate
 from tests.model import test_planted_faults, test_proxy_planted_faults
 from tests.model.mill import Grinding
-from tests.model.whole import PEOPLE, Weather, Whole
+from tests.model.whole import PEOPLE, Whole
 from tests.model.whole_checks import check_end, check_now
+from tests.model.whole_roads import Weather
 
 PLAN: Final = Grinding(steps=((90, "ask"), (1, "checkpoint"), (1_500, "progress")))
 WEATHER: Final = {

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from functools import partial
 from itertools import count
 from typing import Any, Final
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from mcp_tasks_proto import (
     CallBecameTask,
@@ -37,8 +37,14 @@ from mcp_tasks_proto import (
     StreamReady,
     TimePassed,
 )
-from mcp_tasks_proto.legacy.messages import Closing, SendLegacy
-from mcp_tasks_proto.legacy.proxy import DualEraProxy, DualEraProxyEffect, DualEraProxyInput
+from mcp_tasks_proto.legacy.messages import Closing, Era, SendLegacy
+from mcp_tasks_proto.legacy.proxy import (
+    DualEraProxy,
+    DualEraProxyEffect,
+    DualEraProxyInput,
+    SendLegacyUpstream,
+    UpstreamsClosing,
+)
 from mcp_tasks_proto.proxy import (
     DrawRandom,
     DropTask,
@@ -54,9 +60,6 @@ from mcp_tasks_proto.proxy import (
     SendUpstream,
     StopUpstream,
     Upstream,
-    UpstreamAnswered,
-    UpstreamFailed,
-    UpstreamNotified,
 )
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.requester import (
@@ -74,34 +77,20 @@ from mcp_tasks_proto.testing import Crash, Fate, Network, ProxyStore, RequesterH
 from mcp_tasks_proto.vocabulary import PROTOCOL_VERSION
 from mcp_tasks_proto.wire.http import request_headers
 from tests.model.mill import Grinding, Mill, answer_to, make_engine
-from tests.model.whole_legacy import arrival, legacy_host, news_for_person, news_for_proxy
+from tests.model.whole_legacy import arrival, legacy_host, make_legacy_engine, news_for_proxy, news_of
+from tests.model.whole_roads import Connection, Roads, Weather
+from tests.model.whole_servers import Servers
 
-__all__ = ["PEOPLE", "TTL_MS", "Errand", "Weather", "Whole"]
+__all__ = ["PEOPLE", "TTL_MS", "Errand", "Whole"]
 
 PEOPLE: Final = ("ada", "bob")
 TTL_MS: Final = 1_800_000
 RESTART_MS: Final = 700
 THINKS_MS: Final = 500
-ONCE_MORE_MS: Final = 40
 KEEP_ALIVE_MS: Final = 60_000
 LEAVING_MS: Final = 1_000
+CLOSING_MS: Final = 100
 DONE: Final[dict[str, Any]] = {"content": [{"type": "text", "text": "done plainly"}]}
-
-
-@frozen(kw_only=True)
-class Weather:
-    """What becomes of one message."""
-
-    delay_ms: int = 5
-    lost: bool = False
-    """It never arrives, nor does anything after it on its connection, and nobody is told."""
-    cut: bool = False
-    """Its connection breaks when it would have arrived, and both ends are told."""
-    twice: bool = False
-    """It arrives once more, a little later, if it is one that may."""
-
-
-CALM: Final = Weather()
 
 
 @define(eq=False)
@@ -117,22 +106,6 @@ class Fates:
         if not self.left:
             raise StopIteration
         return self.left.popleft()
-
-
-@define(eq=False, kw_only=True)
-class Connection:
-    """What carries one request over one of its ways, and what comes back."""
-
-    stop: Callable[[], None]
-    """Tells the end that the request went to, once it has arrived there."""
-    fail: Callable[[bool], None]
-    """Tells the end that it came from that there will be no answer, and whether it was sent."""
-    open: bool = True
-    silent: bool = False
-    reached: bool = False
-    last_event_id: str | None = None
-    """Of what was heard on it: only streams of 2025-11-25 have such ids."""
-    busy_until: dict[str, int] = field(factory=dict)
 
 
 @define(eq=False, kw_only=True)
@@ -172,6 +145,10 @@ class Whole:
     listen: bool = True
     legacy: frozenset[str] = frozenset()
     """The people who speak 2025-11-25."""
+    legacy_servers: bool = False
+    """Whether the servers do."""
+    era_is_known: bool = True
+    """Whether the proxy is told which of the two the servers speak; else it finds out."""
     skews: Iterable[int] = ()
     proxy_skew_ms: int = 0
     weather: deque[Weather] = field(factory=deque)
@@ -193,8 +170,9 @@ class Whole:
     proxies: int = field(init=False, default=0)
     at_proxy: dict[Hashable, tuple[Person, int, Connection]] = field(init=False, factory=dict)
     """Requests of people's, as the proxy calls them."""
-    up: dict[int, Connection] = field(init=False, factory=dict)
-    """Its requests to servers."""
+    servers: Servers = field(init=False)
+    """As the last of its processes sees them."""
+    roads: Roads = field(init=False)
     store_failed: bool = field(init=False, default=False)
     """Whether the proxy's store ever did."""
     _proxy_deadline: int | None = field(init=False, default=None)
@@ -203,8 +181,12 @@ class Whole:
     def __attrs_post_init__(self) -> None:
         self.mill = Mill(self.plan)
         self.network = Network(
-            make_engine=make_engine, work=self._work, fates=self.server_fates, skews=self.skews
+            make_engine=make_legacy_engine if self.legacy_servers else make_engine,
+            work=self._work,
+            fates=self.server_fates,
+            skews=self.skews,
         )
+        self.roads = Roads(self.network, self.weather)
         self.people = {name: Person(name=name, host=self._host(name)) for name in PEOPLE}
         self._begin_proxy()
 
@@ -212,6 +194,11 @@ class Whole:
     def now(self) -> int:
         """The right time."""
         return self.network.now
+
+    @property
+    def knows_both_eras(self) -> bool:
+        """Whether the proxy does."""
+        return bool(self.legacy) or self.legacy_servers or not self.era_is_known
 
     # -- work ------------------------------------------------------------------------------------------------
 
@@ -242,34 +229,6 @@ class Whole:
             self.answered.setdefault(delivery.task_id, set()).add(answer.key)
             plain.append(evolve(answer, response={**answer.response, "content": content}))
         return evolve(delivery, answers=tuple(plain))
-
-    # -- connections -----------------------------------------------------------------------------------------
-
-    def _carry(
-        self,
-        connection: Connection,
-        direction: str,
-        arrive: Callable[[], None],
-        *,
-        again: Callable[[], None] | None = None,
-    ) -> None:
-        """Take a message along; ``again``: what a second arrival does."""
-        weather = self.weather.popleft() if self.weather else CALM
-        connection.silent |= weather.lost
-        if connection.silent:
-            return
-        when = max(self.now + weather.delay_ms, connection.busy_until.get(direction, 0))
-        connection.busy_until[direction] = when
-        act = partial(self._cut, connection) if weather.cut else arrive
-        self.network.later(when - self.now, lambda: act() if connection.open else None)
-        if weather.twice and not weather.cut and again is not None:
-            self.network.later(when - self.now + ONCE_MORE_MS, again)
-
-    def _cut(self, connection: Connection) -> None:
-        connection.open = False
-        if connection.reached:
-            connection.stop()
-        connection.fail(True)
 
     # -- people ----------------------------------------------------------------------------------------------
 
@@ -337,7 +296,7 @@ class Whole:
                 self._send_legacy(person, effect)
             case StopRequest(request=number):
                 connection = person.connections[number]
-                self._carry(connection, "there", partial(self._close, connection))
+                self.roads.carry(connection, "there", connection.close)
             case Prompt():
                 self.network.later(THINKS_MS, partial(self._answer, person, effect))
 
@@ -346,10 +305,6 @@ class Whole:
             response = answer_to(prompt.request["params"]["message"])
             response["content"]["by"] = person.name
             self.tell_person(person, AnswerGiven(prompt.call, prompt.key, response))
-
-    def _close(self, connection: Connection) -> None:
-        connection.open = False
-        connection.stop()
 
     def _request(self, person: Person, effect: SendRequest) -> None:
         """Bring a request to the proxy; where there is none, its sender is told."""
@@ -377,7 +332,7 @@ class Whole:
                 )
                 self.tell_proxy(received)
 
-        self._carry(connection, "there", partial(arrive, key), again=once_more)
+        self.roads.carry(connection, "there", partial(arrive, key), again=once_more)
 
     def _arrive(self, person: Person, number: int, connection: Connection, key: Hashable, fact: Any) -> None:
         """Have a request reach the proxy, if there is one."""
@@ -402,7 +357,7 @@ class Whole:
         def arrive() -> None:
             self._arrive(person, number, connection, key, arrival(effect, key, person.name))
 
-        self._carry(connection, "there", arrive)
+        self.roads.carry(connection, "there", arrive)
 
     def _fail(self, person: Person, number: int, sent: bool) -> None:
         if self.people[person.name] is person and number in person.host.in_flight:
@@ -414,10 +369,7 @@ class Whole:
         """Somebody's process ends, and the next one goes on with what was kept."""
         old = self.people[name]
         for connection in old.connections.values():
-            if connection.open:
-                connection.open = False
-                if connection.reached:
-                    connection.stop()
+            connection.vanish()
         person = self.people[name] = Person(name=name, host=self._host(name), skew_ms=old.skew_ms)
         self._set_clock(person)
         for errand in self.errands:
@@ -435,16 +387,28 @@ class Whole:
 
     def _begin_proxy(self) -> None:
         self.proxies += 1
+        era: Era = "legacy" if self.legacy_servers else "modern"
+        upstream = Upstream(name="next", listen=self.listen, era=era if self.era_is_known else None)
         settings = ProxySettings(
             name="proxy",
             version="1",
             sealer=HmacSealer([b"p" * 32]),
-            upstreams=(Upstream(name="next", listen=self.listen, era="modern"),),
+            upstreams=(upstream,),
             bridging=bool(self.legacy),
         )
-        make = DualEraProxy if self.legacy else ProxyEngine
+        make = DualEraProxy if self.knows_both_eras else ProxyEngine
         self.proxy = make(settings=settings, codec=self.codec, node=f"proxy-{self.proxies}")
+        self.servers = Servers(
+            roads=self.roads,
+            network=self.network,
+            legacy=self.legacy_servers,
+            tell=partial(self._tell_process, self.proxy),
+        )
         self.tell_proxy(TimePassed())
+
+    def _tell_process(self, proxy: ProxyEngine | DualEraProxy, fact: Any) -> None:
+        if self.proxy is proxy:
+            self.tell_proxy(fact)
 
     def restart_proxy(self) -> None:
         """The proxy's process ends, and another one begins after a while."""
@@ -455,27 +419,37 @@ class Whole:
             if connection.open:
                 connection.open = False
                 self.network.later(1, partial(self._fail, person, number, True))
-        for connection in self.up.values():
-            if connection.open:
-                connection.open = False
-                if connection.reached:
-                    connection.stop()
+        self.servers.hang_up()
         self.at_proxy.clear()
-        self.up.clear()
         self.network.later(RESTART_MS, self._begin_proxy)
+
+    def close_proxy(self) -> None:
+        """The proxy's process is told to end: sessions with servers that no task needs are ended first."""
+        if self.proxy is not None:
+            self.close_sessions()
+            self.network.later(CLOSING_MS, partial(self._end_proxy, self.proxy))
+
+    def close_sessions(self) -> None:
+        """Have the proxy end its sessions with servers."""
+        if isinstance(self.proxy, DualEraProxy):
+            self.tell_proxy(UpstreamsClosing())
+
+    def _end_proxy(self, proxy: ProxyEngine | DualEraProxy) -> None:
+        if self.proxy is proxy:
+            self.restart_proxy()
 
     def tell_proxy(self, fact: DualEraProxyInput) -> None:
         """Hand a fact to the proxy's engine, and see to what comes of it."""
         proxy = self.proxy
         if proxy is None:
             return None
-        told: Any = news_for_proxy(fact) if self.legacy else fact
+        told: Any = news_for_proxy(fact) if self.knows_both_eras else fact
         step = proxy.handle(told, now=self.now + self.proxy_skew_ms)
         for effect in step.effects:
             fate = next(self.proxy_fates, Fate())
             if fate.crash is Crash.BEFORE:
                 return self.restart_proxy()
-            self._see_to_proxy(effect, fate)
+            self._see_to_proxy(proxy, effect, fate)
             if fate.crash is Crash.AFTER:
                 return self.restart_proxy()
         self._proxy_deadline = step.deadline
@@ -488,17 +462,20 @@ class Whole:
         if self.proxy is proxy and self._proxy_deadline == deadline:
             self.tell_proxy(TimePassed())
 
-    def _see_to_proxy(self, effect: DualEraProxyEffect, fate: Fate) -> None:
+    def _see_to_proxy(
+        self, proxy: ProxyEngine | DualEraProxy, effect: DualEraProxyEffect, fate: Fate
+    ) -> None:
         match effect:
             case Reply(exchange=key) | Send(exchange=key) | OpenStream(exchange=key):
                 self._down(key, effect)
             case SendUpstream():
-                self._up(effect)
+                self.servers.send(effect)
             case StopUpstream(request=name):
-                connection = self.up.pop(name)
-                self._carry(connection, "there", partial(self._close, connection))
+                self.servers.stop(name)
+            case SendLegacyUpstream(send=sent):
+                self.servers.send_legacy(sent)
             case LoadTask() | SaveBinding() | SaveSnapshot() | DrawRandom():
-                self.network.later(fate.delay_ms, partial(self._serve, self.proxy, effect, fate))
+                self.network.later(fate.delay_ms, partial(self._serve, proxy, effect, fate))
             case DropTask(handle=handle):
                 self.store.drop(handle)
             case Note():
@@ -508,7 +485,7 @@ class Whole:
 
     def _serve(
         self,
-        proxy: ProxyEngine | DualEraProxy | None,
+        proxy: ProxyEngine | DualEraProxy,
         effect: LoadTask | SaveBinding | SaveSnapshot | DrawRandom,
         fate: Fate,
     ) -> None:
@@ -519,8 +496,7 @@ class Whole:
             answer = (LoadFailed if isinstance(effect, LoadTask) else SaveFailed)(effect.token)
         else:
             answer = self.store.answer(effect)
-        if self.proxy is proxy:
-            self.tell_proxy(answer)
+        self._tell_process(proxy, answer)
 
     def _tell_proxy_closed(self, key: Hashable) -> None:
         if self.at_proxy.pop(key, None) is not None:
@@ -533,7 +509,7 @@ class Whole:
         person, number, connection = self.at_proxy[key]
         host = person.host
 
-        news = news_for_person(effect, number, f"received-{next(self._numbers)}")
+        news = news_of(effect, number, f"received-{next(self._numbers)}")
         legacy = person.name in self.legacy
 
         def hear() -> None:
@@ -543,63 +519,11 @@ class Whole:
             if self.people[person.name].host is host and (number in host.in_flight or not legacy):
                 self.tell_person(person, news)
 
-        self._carry(connection, "back", hear, again=None if legacy else hear)
+        self.roads.carry(connection, "back", hear, again=None if legacy else hear)
         if isinstance(effect, Send):
             self.network.later(1, partial(self.tell_proxy, StreamReady(key)))
         elif isinstance(effect, Reply):
             del self.at_proxy[key]
-
-    def _up(self, effect: SendUpstream) -> None:
-        """Bring a request to one of the servers, to each in its turn."""
-        name, proxy = effect.request, self.proxy
-        numbers: list[int] = []
-
-        def tell(fact: ProxyInput) -> None:
-            if self.proxy is proxy:
-                self.tell_proxy(fact)
-
-        def answered(message: dict[str, Any] | None) -> None:
-            fact: ProxyInput = UpstreamAnswered(request=name, message=message)
-            if message is None:
-                fact = UpstreamFailed(name)
-            numbers.clear()
-            arrive = partial(ended, fact)
-            self._carry(connection, "back", arrive, again=partial(tell, fact))
-
-        def ended(fact: ProxyInput) -> None:
-            connection.open = False
-            self.up.pop(name, None)
-            tell(fact)
-
-        def heard(message: dict[str, Any]) -> None:
-            arrive = partial(tell, UpstreamNotified(name, message))
-            self._carry(connection, "back", arrive, again=arrive)
-
-        def fail(sent: bool) -> None:
-            self.up.pop(name, None)
-            tell(UpstreamFailed(name, sent=sent))
-
-        def arrive() -> None:
-            connection.reached = True
-            nodes = self.network.nodes
-            if not nodes:
-                connection.open = False
-                fail(False)
-                return
-            node = nodes[name % len(nodes)]
-            numbers.append(self.network.send(node, effect.message, answered, heard))
-
-        def once_more() -> None:
-            if self.network.nodes and effect.message["method"].startswith("tasks/"):
-                self.network.send(self.network.nodes[0], effect.message, lambda _: None)
-
-        def stop() -> None:
-            for number in numbers:
-                self.network.close(number)
-
-        connection = Connection(stop=stop, fail=fail)
-        self.up[name] = connection
-        self._carry(connection, "there", arrive, again=once_more)
 
     # -- in the end ------------------------------------------------------------------------------------------
 
@@ -614,9 +538,9 @@ class Whole:
     def _find_dead(self) -> None:
         """Both ends of a connection on which nothing arrives any more find that out: they keep it alive."""
         to_proxy = [one for person in self.people.values() for one in person.connections.values()]
-        for connection in [*to_proxy, *self.up.values()]:
+        for connection in [*to_proxy, *self.servers.open.values()]:
             if connection.silent and connection.open:
-                self._cut(connection)
+                self.roads.cut(connection)
 
     def leave(self) -> None:
         """Whoever speaks 2025-11-25 ends the session, and closes the stream that belongs to it."""
@@ -626,7 +550,7 @@ class Whole:
         for name in self.legacy:
             for connection in self.people[name].connections.values():
                 if connection.open:
-                    self._close(connection)
+                    connection.close()
         self.network.run(LEAVING_MS)
 
     def last_of(self, task_id: str) -> TaskRecord | None:

@@ -8,7 +8,7 @@ from mcp_tasks_proto import Status
 from mcp_tasks_proto.requester import Cancelled, Completed
 from tests.model.test_network import check_records
 from tests.model.whole import TTL_MS, Errand, Whole
-from tests.model.whole_legacy import engine_of, is_own_stream
+from tests.model.whole_legacy import engine_of, is_own_stream, registry_of
 
 __all__ = ["check_end", "check_now"]
 
@@ -57,6 +57,8 @@ def check_end(whole: Whole) -> None:
     whole.network.run(TTL_MS)
     left = [record for record in whole.network.store.records.values() if not record.status.terminal]
     assert not left, "TTL.1: nothing is left parked"
+    if whole.legacy_servers:
+        _check_sessions(whole)
     for person in whole.people.values():
         assert all(map(is_own_stream, person.host.in_flight.values()))
         assert not person.host.on_show
@@ -71,6 +73,17 @@ def _check_servers(whole: Whole) -> None:
                 assert not network._nodes[node].engine.concerns(task_id)
                 run = whole.mill.runs.get((node, task_id))
                 assert run is None or run.over, "CAN.6: a worker that nobody told to stop"
+
+
+def _check_sessions(whole: Whole) -> None:
+    """Nothing is open in a session any more; once the proxy closes, no server keeps one for long (LEG.2)."""
+    for node in whole.network.nodes:
+        assert not registry_of(whole.network, node).requests, "LEG.4: a request that nobody ends"
+    whole.close_sessions()
+    whole.network.run(TTL_MS)
+    assert not whole.servers.open
+    for node in whole.network.nodes:
+        assert not registry_of(whole.network, node)._sessions, "LEG.2: a session that nobody ends"
 
 
 def _check_proxy(whole: Whole) -> None:

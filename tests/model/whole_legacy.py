@@ -1,4 +1,4 @@
-"""People of :mod:`tests.model.whole` who speak 2025-11-25, and the proxy that has sessions with them."""
+"""People and servers of :mod:`tests.model.whole` who speak 2025-11-25, and the proxy between them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,24 @@ from mcp_tasks_proto import (
 )
 from mcp_tasks_proto.legacy.messages import SendLegacy, ServerAsked, StreamOpened
 from mcp_tasks_proto.legacy.proxy import DualEraProxy, DualEraProxyInput
+from mcp_tasks_proto.legacy.server import DualEraServer, LegacyPolicy
+from mcp_tasks_proto.legacy.server.registry import Registry
 from mcp_tasks_proto.proxy import ProxyEngine, UpstreamAnswered, UpstreamFailed, UpstreamNotified
 from mcp_tasks_proto.requester import HttpReply, NotificationReceived, RequestFailed, ResponseReceived
+from mcp_tasks_proto.testing import Network
+from tests.model.mill import make_engine
 from tests.unit.legacy_requester_world import LegacyHost, make_dual
 
-__all__ = ["arrival", "engine_of", "is_own_stream", "legacy_host", "news_for_person", "news_for_proxy"]
+__all__ = [
+    "arrival",
+    "engine_of",
+    "is_own_stream",
+    "legacy_host",
+    "make_legacy_engine",
+    "news_for_proxy",
+    "news_of",
+    "registry_of",
+]
 
 
 def legacy_host(*, listen: bool) -> LegacyHost:
@@ -29,10 +42,16 @@ def legacy_host(*, listen: bool) -> LegacyHost:
     return host
 
 
+def make_legacy_engine(name: str) -> DualEraServer:
+    """Return the engine of a server process that is spoken to in 2025-11-25."""
+    modern = make_engine(name)
+    return DualEraServer(settings=modern.settings, tools=modern.tools, node=name, policy=LegacyPolicy.SERVE)
+
+
 def arrival(
-    sent: SendLegacy, exchange: int, principal: str
+    sent: SendLegacy, exchange: int, principal: str | None = None
 ) -> MessageReceived | StreamRequested | SessionEnded:
-    """Return what the proxy sees of what somebody sent."""
+    """Return what a proxy sees of what somebody sent, or a server of what its proxy did."""
     headers = {
         "mcp-protocol-version": sent.version,
         "mcp-session-id": sent.session,
@@ -54,8 +73,8 @@ def arrival(
     )
 
 
-def news_for_person(effect: Reply | Send | OpenStream, number: int, new_id: str) -> Any:
-    """Return what somebody hears of what the proxy says on a request of theirs."""
+def news_of(effect: Reply | Send | OpenStream, number: int, new_id: str) -> Any:
+    """Return what somebody hears of what the proxy says on a request of theirs, or a server to the proxy."""
     match effect:
         case OpenStream():
             return StreamOpened(number)
@@ -90,3 +109,10 @@ def engine_of(proxy: Any) -> ProxyEngine:
     engine = proxy if inner is None else inner
     assert isinstance(engine, ProxyEngine)
     return engine
+
+
+def registry_of(network: Network, node: str) -> Registry:
+    """Return the sessions that a server process has."""
+    engine: Any = network._nodes[node].engine
+    assert isinstance(engine, DualEraServer)
+    return engine._registry

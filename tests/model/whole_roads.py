@@ -1,0 +1,96 @@
+"""What goes between the parts of :mod:`tests.model.whole`, and what becomes of it on the way."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from attrs import define, field, frozen
+
+from mcp_tasks_proto.testing import Network
+
+__all__ = ["Connection", "Roads", "Weather"]
+
+ONCE_MORE_MS: Final = 40
+
+
+@frozen(kw_only=True)
+class Weather:
+    """What becomes of one message."""
+
+    delay_ms: int = 5
+    lost: bool = False
+    """It never arrives, nor does anything after it on its connection, and nobody is told."""
+    cut: bool = False
+    """Its connection breaks when it would have arrived, and both ends are told."""
+    twice: bool = False
+    """It arrives once more, a little later, if it is one that may."""
+
+
+CALM: Final = Weather()
+
+
+@define(eq=False, kw_only=True)
+class Connection:
+    """What carries one request over one of its ways, and what comes back."""
+
+    stop: Callable[[], None]
+    """Tells the end that the request went to, once it has arrived there."""
+    fail: Callable[[bool], None]
+    """Tells the end that it came from that there will be no answer, and whether it was sent."""
+    open: bool = True
+    silent: bool = False
+    reached: bool = False
+    last_event_id: str | None = None
+    """Of what was heard on it: only streams of 2025-11-25 have such ids."""
+    busy_until: dict[str, int] = field(factory=dict)
+
+    def close(self) -> None:
+        """The end that the request came from wants no more of it, and the other one hears so."""
+        self.open = False
+        self.stop()
+
+    def vanish(self) -> None:
+        """The process at the end that it came from has ended."""
+        if self.open:
+            self.open = False
+            if self.reached:
+                self.stop()
+
+
+@define(eq=False)
+class Roads:
+    """Takes messages along, each through the next weather; when there is none left all is well."""
+
+    network: Network
+    """Whose time it is."""
+    weather: deque[Weather]
+
+    def carry(
+        self,
+        connection: Connection,
+        direction: str,
+        arrive: Callable[[], None],
+        *,
+        again: Callable[[], None] | None = None,
+    ) -> None:
+        """Take a message along; ``again``: what a second arrival does."""
+        weather, now = self.weather.popleft() if self.weather else CALM, self.network.now
+        connection.silent |= weather.lost
+        if connection.silent:
+            return
+        when = max(now + weather.delay_ms, connection.busy_until.get(direction, 0))
+        connection.busy_until[direction] = when
+        act = partial(self.cut, connection) if weather.cut else arrive
+        self.network.later(when - now, lambda: act() if connection.open else None)
+        if weather.twice and not weather.cut and again is not None:
+            self.network.later(when - now + ONCE_MORE_MS, again)
+
+    def cut(self, connection: Connection) -> None:
+        """Break a connection; both of its ends are told."""
+        connection.open = False
+        if connection.reached:
+            connection.stop()
+        connection.fail(True)
