@@ -532,15 +532,8 @@ class Whole:
         self.weather.clear()
         self.server_fates.left.clear()
         self.proxy_fates.left.clear()
-        self.network.later(KEEP_ALIVE_MS, self._find_dead)
+        self.network.later(KEEP_ALIVE_MS, self.roads.find_dead)
         self.network.run(milliseconds)
-
-    def _find_dead(self) -> None:
-        """Both ends of a connection on which nothing arrives any more find that out: they keep it alive."""
-        to_proxy = [one for person in self.people.values() for one in person.connections.values()]
-        for connection in [*to_proxy, *self.servers.open.values()]:
-            if connection.silent and connection.open:
-                self.roads.cut(connection)
 
     def leave(self) -> None:
         """Whoever speaks 2025-11-25 ends the session, and closes the stream that belongs to it."""

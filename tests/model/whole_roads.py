@@ -67,6 +67,7 @@ class Roads:
     network: Network
     """Whose time it is."""
     weather: deque[Weather]
+    _silent: list[Connection] = field(init=False, factory=list)
 
     def carry(
         self,
@@ -78,7 +79,9 @@ class Roads:
     ) -> None:
         """Take a message along; ``again``: what a second arrival does."""
         weather, now = self.weather.popleft() if self.weather else CALM, self.network.now
-        connection.silent |= weather.lost
+        if weather.lost and not connection.silent:
+            connection.silent = True
+            self._silent.append(connection)
         if connection.silent:
             return
         when = max(now + weather.delay_ms, connection.busy_until.get(direction, 0))
@@ -87,6 +90,13 @@ class Roads:
         self.network.later(when - now, lambda: act() if connection.open else None)
         if weather.twice and not weather.cut and again is not None:
             self.network.later(when - now + ONCE_MORE_MS, again)
+
+    def find_dead(self) -> None:
+        """Both ends of a connection on which nothing arrives any more find that out: they keep it alive."""
+        for connection in self._silent:
+            if connection.open:
+                self.cut(connection)
+        self._silent.clear()
 
     def cut(self, connection: Connection) -> None:
         """Break a connection; both of its ends are told."""
