@@ -43,12 +43,14 @@ def live(
     *,
     weather: list[Weather] | None = None,
     fates: list[Fate] | None = None,
-    legacy: frozenset[str] = frozenset(),
+    server_fates: list[Fate] | None = None,
+    **eras: Any,
 ) -> None:
     """Live through the story, with this on the way."""
-    whole = Whole(plan=PLAN, codec=StoredHandles(), legacy=legacy)
+    whole = Whole(plan=PLAN, codec=StoredHandles(), **eras)
     whole.weather.extend(weather or ())
     whole.proxy_fates.left.extend(fates or ())
+    whole.server_fates.left.extend(server_fates or ())
     whole.call("ada")
     cancelled = whole.call("bob")
     whole.network.run(300)

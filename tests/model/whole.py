@@ -84,7 +84,7 @@ from tests.model.whole_servers import Servers
 __all__ = ["PEOPLE", "TTL_MS", "Errand", "Whole"]
 
 PEOPLE: Final = ("ada", "bob")
-TTL_MS: Final = 1_800_000
+TTL_MS: Final = 1_200_000
 RESTART_MS: Final = 700
 THINKS_MS: Final = 500
 KEEP_ALIVE_MS: Final = 60_000
@@ -298,7 +298,14 @@ class Whole:
                 connection = person.connections[number]
                 self.roads.carry(connection, "there", connection.close)
             case Prompt():
+                self._check_prompt(effect)
                 self.network.later(THINKS_MS, partial(self._answer, person, effect))
+
+    def _check_prompt(self, prompt: Prompt) -> None:
+        (errand,) = [one for one in self.errands if one.call == prompt.call]
+        (task_id,) = self.started[errand.number]
+        known = self.answered.get(task_id, ())
+        assert prompt.request["params"]["message"] not in known, "REQ.4: what was answered is asked again"
 
     def _answer(self, person: Person, prompt: Prompt) -> None:
         if self.people[person.name] is person and (prompt.call, prompt.key) in person.host.on_show:

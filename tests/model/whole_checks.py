@@ -8,7 +8,7 @@ from mcp_tasks_proto import Status
 from mcp_tasks_proto.requester import Cancelled, Completed
 from tests.model.test_network import check_records
 from tests.model.whole import TTL_MS, Errand, Whole
-from tests.model.whole_legacy import engine_of, is_own_stream, registry_of
+from tests.model.whole_legacy import SESSION_IDLE_MS, engine_of, is_own_stream, registry_of
 
 __all__ = ["check_end", "check_now"]
 
@@ -80,7 +80,7 @@ def _check_sessions(whole: Whole) -> None:
     for node in whole.network.nodes:
         assert not registry_of(whole.network, node).requests, "LEG.4: a request that nobody ends"
     whole.close_sessions()
-    whole.network.run(TTL_MS)
+    whole.network.run(2 * SESSION_IDLE_MS)
     assert not whole.servers.open
     for node in whole.network.nodes:
         assert not registry_of(whole.network, node)._sessions, "LEG.2: a session that nobody ends"

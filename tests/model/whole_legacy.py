@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+from attrs import evolve
 
 from mcp_tasks_proto import (
     HttpHead,
@@ -20,10 +22,11 @@ from mcp_tasks_proto.legacy.server.registry import Registry
 from mcp_tasks_proto.proxy import ProxyEngine, UpstreamAnswered, UpstreamFailed, UpstreamNotified
 from mcp_tasks_proto.requester import HttpReply, NotificationReceived, RequestFailed, ResponseReceived
 from mcp_tasks_proto.testing import Network
-from tests.model.mill import make_engine
+from tests.model.mill import LIMITS, make_engine
 from tests.unit.legacy_requester_world import LegacyHost, make_dual
 
 __all__ = [
+    "SESSION_IDLE_MS",
     "arrival",
     "engine_of",
     "is_own_stream",
@@ -34,6 +37,9 @@ __all__ = [
     "registry_of",
 ]
 
+SESSION_IDLE_MS: Final = 8_000
+"""Sessions of servers end after so much silence."""
+
 
 def legacy_host(*, listen: bool) -> LegacyHost:
     """Return a host of a requester whose server is known to speak 2025-11-25."""
@@ -43,8 +49,8 @@ def legacy_host(*, listen: bool) -> LegacyHost:
 
 
 def make_legacy_engine(name: str) -> DualEraServer:
-    """Return the engine of a server process that is spoken to in 2025-11-25."""
-    modern = make_engine(name)
+    """Return the engine of a server process that is spoken to in 2025-11-25; its sessions end soon."""
+    modern = make_engine(name, limits=evolve(LIMITS, session_idle_ms=SESSION_IDLE_MS))
     return DualEraServer(settings=modern.settings, tools=modern.tools, node=name, policy=LegacyPolicy.SERVE)
 
 
