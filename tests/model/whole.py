@@ -123,6 +123,11 @@ class Errand:
     """Whether the process ended before it had a reference."""
     wants_cancel: bool = False
 
+    @property
+    def open(self) -> bool:
+        """Whether its process waits for the outcome."""
+        return self.outcome is None and not self.given_up
+
 
 @define(eq=False, kw_only=True)
 class Person:
@@ -255,7 +260,7 @@ class Whole:
 
     def cancel(self, errand: Errand) -> None:
         """Whoever wants it done does not any more, and waits to see what comes of that."""
-        if errand.outcome is None and not errand.given_up:
+        if errand.open:
             errand.wants_cancel = True
             person = self.people[errand.by]
             self._set_clock(person)
@@ -277,7 +282,7 @@ class Whole:
         for effect in effects:
             self._see_to(person, effect)
         for errand in self.errands:
-            if errand.by == person.name and not errand.given_up and errand.outcome is None:
+            if errand.by == person.name and errand.open:
                 errand.reference = host.references.get(errand.call, errand.reference)
                 errand.outcome = host.outcomes.get(errand.call)
         if host.deadline is not None:
@@ -298,14 +303,18 @@ class Whole:
                 connection = person.connections[number]
                 self.roads.carry(connection, "there", connection.close)
             case Prompt():
-                self._check_prompt(effect)
+                self._check_prompt(person, effect)
                 self.network.later(THINKS_MS, partial(self._answer, person, effect))
 
-    def _check_prompt(self, prompt: Prompt) -> None:
-        (errand,) = [one for one in self.errands if one.call == prompt.call]
-        (task_id,) = self.started[errand.number]
-        known = self.answered.get(task_id, ())
-        assert prompt.request["params"]["message"] not in known, "REQ.4: what was answered is asked again"
+    def _check_prompt(self, person: Person, prompt: Prompt) -> None:
+        """What was answered is not asked again, nor what is on show already (REQ.4, INP.1)."""
+        message, call = prompt.request["params"]["message"], prompt.call
+        (errand,) = [one for one in self.errands if one.by == person.name and one.open and one.call == call]
+        for task_id in self.started[errand.number]:
+            assert message not in self.answered.get(task_id, ()), "REQ.4: what was answered is asked again"
+        for (owner, key), other in person.host.on_show.items():
+            if owner == call and key != prompt.key:
+                assert other.request["params"]["message"] != message, "INP.1: it has a key already"
 
     def _answer(self, person: Person, prompt: Prompt) -> None:
         if self.people[person.name] is person and (prompt.call, prompt.key) in person.host.on_show:
@@ -380,7 +389,7 @@ class Whole:
         person = self.people[name] = Person(name=name, host=self._host(name), skew_ms=old.skew_ms)
         self._set_clock(person)
         for errand in self.errands:
-            if errand.by != name or errand.outcome is not None or errand.given_up:
+            if errand.by != name or not errand.open:
                 continue
             if errand.reference is None:
                 errand.given_up = True

@@ -39,6 +39,8 @@ class Servers:
     """Its requests, by name."""
     _homes: dict[str, str] = field(init=False, factory=dict)
     """In which server process each session is kept: what belongs to one goes there."""
+    _answers: dict[tuple[str | None, Any], bool] = field(init=False, factory=dict)
+    """The answers that were given to questions of servers, by session and question: whether it was taken."""
     _numbers: count[int] = field(init=False, factory=lambda: count(1))
 
     def stop(self, name: int) -> None:
@@ -100,8 +102,10 @@ class Servers:
 
     def send_legacy(self, sent: SendLegacy) -> None:
         """Bring a message to the server in which its session is kept, or to any: that one may not know it."""
-        name = sent.request
+        name, answer = sent.request, _answered_by(sent)
         numbers: list[int] = []
+        if answer is not None:
+            assert not self._answers.get(answer), "INP.1: what was taken is not answered again"
 
         def hear(node: str, said: Reply | Send | OpenStream | None) -> None:
             if said is None or isinstance(said, Reply):
@@ -115,6 +119,8 @@ class Servers:
             if said is None:
                 fail(True)
             elif isinstance(said, Reply):
+                if answer is not None and said.http_status == 202:
+                    self._answers[answer] = True
                 self._end(name, connection, news)
             else:
                 if isinstance(said, Send):
@@ -165,6 +171,12 @@ class Servers:
         if self.open.get(name) is connection:
             del self.open[name]
         self.tell(fact)
+
+
+def _answered_by(sent: SendLegacy) -> tuple[str | None, Any] | None:
+    """Return which question this answers, and in which session; ``None``: it is no answer."""
+    message = sent.message or {}
+    return (sent.session, message["id"]) if "result" in message else None
 
 
 def _may_be_repeated(sent: SendLegacy) -> bool:

@@ -573,6 +573,33 @@ def test_leg4_an_upstream_that_is_down_for_a_while_is_waited_for() -> None:
     assert result(host.reply_to(waiting))["content"] == [{"type": "text", "text": "done"}]
 
 
+@pytest.mark.parametrize("tells_at_once", [True, False])
+def test_leg4_a_task_that_the_proxys_store_cannot_tell_of_is_waited_for(tells_at_once: bool) -> None:
+    """It is not listened to then, as one that is unknown; but it is no such one (GET.2)."""
+    host = bridged()
+    host.reads = True
+    handle = made(host)
+    host.held = True
+    first, second = (host.ask("tasks/result", {"taskId": handle}, id=number) for number in (3, 4))
+    for _ in range(2):
+        host.give(LoadFailed(host.asked.pop(0).token))
+    host.give(ExchangeClosed(second))
+    looks = list(host.asked)
+    host.asked.clear()
+    host.held = False
+    for look in looks:
+        host.give(host.store.answer(look) if tells_at_once else LoadFailed(look.token))
+    if tells_at_once:
+        host.answer("tasks/get", task(task_id="up-7"))
+        host.answer("tasks/get", task(task_id="up-7"))
+    host.advance(999)
+    assert not host.in_flight
+    host.advance(1)
+    host.answer("tasks/get", completed(taskId="up-7"))
+    assert result(host.reply_to(first))["content"] == [{"type": "text", "text": "done"}]
+    assert not [one for one in host.of(Reply) if one.exchange == second and one.message]
+
+
 def test_leg8_what_a_task_asks_is_asked_on_the_stream_of_its_result() -> None:
     host = bridged()
     host.reads = True

@@ -287,6 +287,26 @@ def test_leg7_a_store_that_cannot_tell_is_asked_again() -> None:
     assert client.error(exchange) == UNKNOWN
 
 
+def test_leg4_a_task_that_the_store_cannot_tell_of_is_waited_for() -> None:
+    """An error would be taken for that of the call."""
+    client = opened(make_dual())
+    created(client)
+    host = client.host
+    host.held = True
+    first, second = result_of(client), result_of(client)
+    for load in host.asked:
+        host.give(LoadFailed(load.token))
+    host.asked.clear()
+    host.held = False
+    host.give(ExchangeClosed(second))
+    host.advance(999)
+    completed(client)
+    assert client.replies(first) == []
+    host.advance(1)
+    assert client.result(first)["content"] == DONE["content"]
+    assert client.replies(second) == []
+
+
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel"])
 def test_can7_the_answer_of_the_store_to_who_has_left_disturbs_nobody(method: str) -> None:
     client, _ = waiting()

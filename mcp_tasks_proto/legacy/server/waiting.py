@@ -8,13 +8,13 @@ when the first one leaves. Answers go in as ``tasks/update``.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Any, Final
 
 from attrs import define, field
 
-from mcp_tasks_proto.errors import ErrorObject, internal_error, invalid_params, unknown_task
+from mcp_tasks_proto.errors import ErrorCode, ErrorObject, internal_error, invalid_params
 from mcp_tasks_proto.input_requests import check_response, missing_capabilities
 from mcp_tasks_proto.legacy.server.inner import Inner, InnerExchange
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest
@@ -53,8 +53,9 @@ class Waiter:
 
     request: ClientRequest
     task_id: str
-    listen: InnerExchange
-    """The exchange with the engine that brings its news."""
+    listen: InnerExchange | None = None
+    """The exchange with the engine that brings its news; ``None``: the store could not tell of the task when
+    it was to begin."""
     view: Mapping[str, Any] = field(factory=dict)
     """The latest, as the modern era has it."""
     asking: set[str] = field(factory=set)
@@ -93,55 +94,85 @@ class Waiting:
 
     def begin(self, request: ClientRequest, task_id: str) -> None:
         """Wait for the end of a task."""
-        waiter = Waiter(request, task_id, self.inner.exchange())
+        waiter = Waiter(request, task_id)
         self._by_task.setdefault(task_id, {})[request] = waiter
         request.ended = partial(self._end, waiter)
-        request.inner = waiter.listen
+        self._listen(waiter)
+
+    def _listen(self, waiter: Waiter) -> None:
+        waiter.listen = waiter.request.inner = self.inner.exchange()
         self.inner.request(
             "subscriptions/listen",
             exchange=waiter.listen,
-            params={"notifications": {"taskIds": [task_id]}},
-            caller=request.caller,
+            params={"notifications": {"taskIds": [waiter.task_id]}},
+            caller=waiter.request.caller,
             declares_tasks=True,
-            replied=partial(self._listening_ended, request),
-            sent=partial(self._heard, waiter),
+            replied=partial(self._listening_ended, waiter),
+            sent=partial(self._heard, waiter, waiter.listen),
         )
 
     def time_passed(self, waiter: Waiter) -> None:
         """The task of a waiter may be gone: look."""
+        if waiter.listen is None:
+            self._listen(waiter)
+        else:
+            self._look(waiter, self._looked)
+
+    def _look(self, waiter: Waiter, looked: Callable[[Waiter, Mapping[str, Any], int], None]) -> None:
         self.inner.request(
             "tasks/get",
             {"taskId": waiter.task_id},
             caller=waiter.request.caller,
             declares_tasks=True,
-            replied=partial(self._looked, waiter),
+            replied=partial(looked, waiter),
         )
 
     # -- news ------------------------------------------------------------------------------------------
 
-    def _listening_ended(self, request: ClientRequest, message: Mapping[str, Any], http_status: int) -> None:
+    def _listening_ended(self, waiter: Waiter, message: Mapping[str, Any], http_status: int) -> None:
         """The engine does not listen any more, or never did."""
-        if "error" in message:
-            request.answer(message, http_status)
-        else:
-            request.fail(internal_error("the server is shutting down", reason="shutting_down"), 503)
+        match message:
+            case {"error": {"data": {"reason": "store_unavailable"}}}:
+                waiter.listen = waiter.request.inner = None
+                self._listen_later(waiter)
+            case {"error": _}:
+                waiter.request.answer(message, http_status)
+            case _:
+                shutting_down = internal_error("the server is shutting down", reason="shutting_down")
+                waiter.request.fail(shutting_down, 503)
 
-    def _heard(self, waiter: Waiter, message: Mapping[str, Any]) -> None:
+    def _listen_later(self, waiter: Waiter) -> None:
+        """The store cannot tell now. Any error would be taken for that of the call, or the task for gone."""
+        self.timers.set(waiter, self.inner.now + RETRY_MS)
+
+    def _heard(self, waiter: Waiter, listen: InnerExchange, message: Mapping[str, Any]) -> None:
         params = message["params"]
         if message["method"] != "notifications/tasks":
             if not params["notifications"]["taskIds"]:
-                waiter.request.fail(unknown_task())
+                self.inner.close(listen)
+                waiter.listen = waiter.request.inner = None
+                self._look(waiter, self._left_out)
                 return
             if self.inner.recheck_ms is not None:
                 self.timers.set(waiter, self.inner.now + RETRY_MS)
-            self.inner.ready(waiter.listen)
+            self.inner.ready(listen)
             return
         if params["status"] in ENDED:
             self._ask_no_more(waiter.task_id)
             self._settle(waiter.request, params)
         else:
             waiter.view = params
-            self._show(waiter)
+            self._show(waiter, listen)
+
+    def _left_out(self, waiter: Waiter, message: Mapping[str, Any], http_status: int) -> None:
+        """A task that is not listened to is unknown, or the store could not tell: then it is asked again."""
+        request, error = waiter.request, message.get("error")
+        if request.over:
+            return
+        if error is None or (error["code"] == ErrorCode.INTERNAL_ERROR and not self.inner.is_gone(error)):
+            self._listen_later(waiter)
+        else:
+            request.answer(message, http_status)
 
     def _settle(self, request: ClientRequest, view: Mapping[str, Any]) -> None:
         answer = final_answer(view)
@@ -150,12 +181,12 @@ class Waiting:
         else:
             request.succeed(answer)
 
-    def _show(self, waiter: Waiter) -> None:
+    def _show(self, waiter: Waiter, listen: InnerExchange) -> None:
         """Tell the client how its task stands, and ask what the task asks."""
         request, view = waiter.request, waiter.view
         self._look_later(waiter, view)
         if not request.outlet.can_stream:
-            self.inner.ready(waiter.listen)
+            self.inner.ready(listen)
             return
         request.outlet.send(notification_message(TASK_STATUS, legacy_task(view)))
         for key in waiter.asking - waiter.outstanding.keys():
@@ -231,7 +262,8 @@ class Waiting:
     def _end(self, waiter: Waiter) -> None:
         """A waiter is gone: what it asked is asked by another."""
         self.timers.clear(waiter)
-        self.inner.close(waiter.listen)
+        if waiter.listen is not None:
+            self.inner.close(waiter.listen)
         others = self._by_task[waiter.task_id]
         del others[waiter.request]
         if not others:
