@@ -10,7 +10,7 @@ what was saved; clocks may be wrong.
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Iterator
 from functools import partial
 from itertools import count
@@ -81,7 +81,7 @@ from tests.model.whole_legacy import arrival, legacy_host, make_legacy_engine, n
 from tests.model.whole_roads import Connection, Roads, Weather
 from tests.model.whole_servers import Servers
 
-__all__ = ["PEOPLE", "TTL_MS", "Errand", "Whole"]
+__all__ = ["DONE", "PEOPLE", "TTL_MS", "Errand", "Whole"]
 
 PEOPLE: Final = ("ada", "bob")
 TTL_MS: Final = 1_200_000
@@ -166,6 +166,8 @@ class Whole:
     errands: list[Errand] = field(init=False, factory=list)
     started: dict[int, list[str]] = field(init=False, factory=dict)
     """The servers' tasks, by errand."""
+    plain: Counter[int] = field(init=False, factory=Counter)
+    """How often the tool ran without a task, by errand."""
     owners: dict[str, str] = field(init=False, factory=dict)
     """Whose each of them is."""
     answered: dict[str, set[str]] = field(init=False, factory=dict)
@@ -213,6 +215,7 @@ class Whole:
         if isinstance(effect, StartTool):
             errand = effect.arguments["errand"]
             if not effect.can_create_task:  # of 2025-11-25, who could not find out that it may
+                self.plain[errand] += 1
                 return [(1, CallReturned(effect.exchange, DONE))]
         if isinstance(effect, DeliverInput):
             effect = self._checked(effect)

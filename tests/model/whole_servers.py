@@ -39,12 +39,13 @@ class Servers:
     """Its requests, by name."""
     _homes: dict[str, str] = field(init=False, factory=dict)
     """In which server process each session is kept: what belongs to one goes there."""
-    _answers: dict[tuple[str | None, Any], bool] = field(init=False, factory=dict)
-    """The answers that were given to questions of servers, by session and question: whether it was taken."""
+    _answers: dict[tuple[str | None, Any], int] = field(init=False, factory=dict)
+    """Which request carries the answer to a question, or has brought it there, by session and question."""
     _numbers: count[int] = field(init=False, factory=lambda: count(1))
 
     def stop(self, name: int) -> None:
         """A request is given up."""
+        self._forget_answer(name)
         connection = self.open.pop(name)
         self.roads.carry(connection, "there", connection.close)
 
@@ -105,7 +106,8 @@ class Servers:
         name, answer = sent.request, _answered_by(sent)
         numbers: list[int] = []
         if answer is not None:
-            assert not self._answers.get(answer), "INP.1: what was taken is not answered again"
+            assert answer not in self._answers, "INP.1: an answer is not given twice"
+            self._answers[answer] = name
 
         def hear(node: str, said: Reply | Send | OpenStream | None) -> None:
             if said is None or isinstance(said, Reply):
@@ -119,8 +121,8 @@ class Servers:
             if said is None:
                 fail(True)
             elif isinstance(said, Reply):
-                if answer is not None and said.http_status == 202:
-                    self._answers[answer] = True
+                if said.http_status != 202:
+                    self._forget_answer(name)
                 self._end(name, connection, news)
             else:
                 if isinstance(said, Send):
@@ -148,12 +150,17 @@ class Servers:
 
         def fail(sent: bool) -> None:
             heard = connection.last_event_id
+            self._forget_answer(name)
             self._end(
                 name, connection, RequestFailed(name, "the connection broke", sent, last_event_id=heard)
             )
 
         connection = self.open[name] = Connection(stop=stop, fail=fail)
         self.roads.carry(connection, "there", arrive, again=once_more)
+
+    def _forget_answer(self, name: int) -> None:
+        """If this request carried an answer, it may not have got there: it may be given once more."""
+        self._answers = {answer: by for answer, by in self._answers.items() if by != name}
 
     # -- both ----------------------------------------------------------------------------------------------
 

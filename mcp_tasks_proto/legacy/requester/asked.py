@@ -110,10 +110,11 @@ class Reception:
     ) -> None:
         """Answer a question in its session; what belongs to a task says so.
 
-        In the next one the id may be another question's. Who asks again there gets the answer then.
+        In the next one the id may be another question's. A task asks again there, and gets the answer then:
+        before, it has not got there. A call is lost with its session, and owed nothing.
         """
         if session is not self.channel.session:
-            delivered(True)
+            delivered(self.tasks.get(task_id) is None)
             return
         result = response if task_id is None else with_related_task(response, task_id)
         self.channel.respond(request_id, result, lambda answer: delivered(answer.taken))

@@ -236,6 +236,8 @@ class Channel:
     ) -> None:
         """Answer a request of the server's; no more of these at a time than a task may ask."""
         if len(self._pending) >= self.settings.limits.calls + self.settings.limits.ledger_keys:
+            if answered is not None:
+                answered(Answer(RequestFailed(0, "too much is on its way to the server", sent=False), None))
             return
         if isinstance(answer, ErrorObject):
             message = error_message(request_id, answer)

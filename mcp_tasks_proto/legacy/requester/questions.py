@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
-from attrs import define
+from attrs import define, field
 
 from mcp_tasks_proto.errors import LocalProtocolError
 from mcp_tasks_proto.wire.jsonrpc import encode
@@ -53,6 +54,12 @@ class Question:
     """Whether its stream has ended: the server may ask it again, or still wait."""
     confirmed: bool = False
     """Whether its task was seen to wait for input since it came."""
+    _attempts: int = field(init=False, default=0)
+    """How often its answer was sent."""
+    _on_its_way: bool = field(init=False, default=False)
+    """Whether it is, to where the question was asked last."""
+    _told: list[Delivered] = field(init=False, factory=list)
+    """Who is to hear whether it gets there."""
 
     @property
     def outstanding(self) -> bool:
@@ -72,6 +79,34 @@ class Question:
     def is_same_as(self, other: Question) -> bool:
         """Whether another question that asks the same is this one, asked again."""
         return not self.over and (self.lost or self.message_id == other.message_id)
+
+    def answer(self, response: Mapping[str, Any], delivered: Delivered) -> None:
+        """Take the answer to the server, unless one is on its way; ``delivered`` hears if that gets there."""
+        self._told.append(delivered)
+        if not self._on_its_way:
+            self.response = response
+            self._send(response)
+
+    def ask_again(self, question: Question) -> None:
+        """The server asks the same again; what was answered is not put to anybody again (REQ.4)."""
+        self.message_id, self.reply, self.drop = question.message_id, question.reply, question.drop
+        self.lost = False
+        if self.response is not None:
+            self._send(self.response)
+
+    def _send(self, response: Mapping[str, Any]) -> None:
+        self._attempts += 1
+        self._on_its_way = True
+        self.reply(response, partial(self._arrived, self._attempts))
+
+    def _arrived(self, attempt: int, got_there: bool) -> None:
+        """Take in what became of an attempt; the last one counts."""
+        if attempt != self._attempts:
+            return
+        self._on_its_way, self.delivered = False, got_there
+        told, self._told = self._told, []
+        for delivered in told:
+            delivered(got_there)
 
     def abandon(self) -> None:
         """Nobody here will answer it any more."""

@@ -221,10 +221,7 @@ class FollowedTasks:
         key = next(key for key in keys if followed.has_place(key, question))
         known = followed.questions.setdefault(key, question)
         if known is not question:
-            known.message_id, known.reply, known.drop = question.message_id, question.reply, question.drop
-            known.lost = False
-            if known.response is not None:
-                known.reply(known.response, _nobody_waits)
+            known.ask_again(question)
         self.unpark(followed)
 
     def withdraw(self, followed: Followed, message_id: str | int) -> None:
@@ -259,15 +256,10 @@ class FollowedTasks:
             return
         waiting = set(answers)
         for key, response in answers.items():
-            question = followed.questions[key]
-            question.response = response
-            question.reply(response, partial(self._delivered, inner, waiting, question, key))
+            followed.questions[key].answer(response, partial(self._delivered, inner, waiting, key))
 
-    def _delivered(
-        self, inner: int, waiting: set[str], question: Question, key: str, got_there: bool
-    ) -> None:
+    def _delivered(self, inner: int, waiting: set[str], key: str, got_there: bool) -> None:
         """Acknowledge an update when all of it has got there. Else the engine comes again with all of it."""
-        question.delivered = got_there
         if not got_there:
             waiting.add("")
         waiting.discard(key)
@@ -321,7 +313,3 @@ def _add_questions(followed: Followed, view: dict[str, Any]) -> None:
         for question in followed.questions.values():
             question.confirmed = True
         view["inputRequests"] = {key: one.request for key, one in followed.outstanding.items()}
-
-
-def _nobody_waits(_: bool) -> None:
-    """What was asked a second time was answered before."""
