@@ -76,7 +76,7 @@ class DualEraHost(ProxyHost):
                 request=effect.send.request,
                 upstream=effect.upstream,
                 authorization=effect.authorization,
-                message=effect.send.message or {"method": effect.send.verb},
+                message=dict(effect.send.message or {"method": effect.send.verb}),
             )
             if "method" not in self.in_flight[effect.send.request].message:
                 self.in_flight[effect.send.request].message["method"] = "a response"

@@ -575,6 +575,38 @@ def test_what_was_answered_as_the_stream_broke_is_answered_again() -> None:
     assert len(host.of(Prompt)) == 1
 
 
+def test_inp1_an_answer_that_is_on_its_way_is_not_sent_beside_itself() -> None:
+    host, _, key = asked()
+    answer = {"taskId": TASK, "inputResponses": {key: ACCEPTED}}
+    updates = [host.ask("tasks/update", answer) for _ in range(2)]
+    assert [response["id"] for response in host.responses()] == ["q"]
+    host.take_all()
+    for update in updates:
+        assert outcome(host, update) == Completed({"resultType": "complete"})
+    assert len(host.responses()) == 1
+
+
+def test_upd5_what_becomes_of_an_answer_to_what_was_asked_again_since_says_nothing() -> None:
+    host, _, key = asked()
+    update = host.ask("tasks/update", {"taskId": TASK, "inputResponses": {key: ACCEPTED}})
+    host.fail("tasks/result")
+    poll(host, "input_required", at=1)
+    host.ask_client("elicitation/create", related(elicitation()), message_id="q2", on="tasks/result")
+    first, second = host.waiting("response")
+    host.answer_http(first, 503)
+    assert update not in host.outcomes
+    host.answer_http(second, 202)
+    assert outcome(host, update) == Completed({"resultType": "complete"})
+
+
+def test_lim3_an_answer_that_finds_too_much_on_its_way_has_not_got_there() -> None:
+    host, _, key = asked(limits=RequesterLimits(calls=2, ledger_keys=1))
+    for number in range(3):
+        host.ask_client("ping", message_id=number)
+    update = host.ask("tasks/update", {"taskId": TASK, "inputResponses": {key: ACCEPTED}})
+    assert outcome(host, update) == ObservationLost("an answer did not reach the server")
+
+
 def test_the_same_request_on_two_streams_is_one_question() -> None:
     host, call, key = asked()
     host.ask_client("elicitation/create", related(elicitation()), message_id="q")

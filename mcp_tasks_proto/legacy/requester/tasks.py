@@ -47,8 +47,8 @@ class Followed:
 
     @property
     def outstanding(self) -> dict[str, Question]:
-        """Questions that nobody has answered."""
-        return {key: question for key, question in self.questions.items() if question.outstanding}
+        """Questions whose answers the server does not have."""
+        return {key: question for key, question in self.questions.items() if question.expects_answer}
 
     def has_place(self, key: str, question: Question) -> bool:
         """Whether a question can stand under this key: as a new one, or as one that is asked again."""
