@@ -665,6 +665,27 @@ def test_upd5_who_leaves_while_an_answer_is_on_its_way_hears_nothing_of_it() -> 
     assert not [one for one in host.of(Reply) if one.exchange == update]
 
 
+def test_inp1_what_is_asked_in_another_process_has_another_key() -> None:
+    """Its caller may have had an answer accepted that never got to the server, and answers no key twice."""
+    first = make_dual_era()
+    handle = handed_out(first)
+    (key,) = waits_for_input(first, handle, "old-7")
+    second = make_dual_era(Upstream(name="renderer", era="legacy"), store=first.store)
+    second.now = first.now + 1_000
+    update = second.request(
+        "tasks/update", {"taskId": handle, "inputResponses": {key: ACCEPTED}}, capabilities=FORMS
+    )
+    second.open_session()
+    second.answer("tasks/get", legacy_task("input_required"))
+    second.advance(2_000)
+    assert view(second.reply_to(update)) == {}
+    poll = second.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    second.answer("tasks/get", legacy_task("input_required"))
+    second.asks("elicitation/create", {**FORM, "_meta": related("old-7")}, on="tasks/result")
+    (other,) = view(second.reply_to(poll))["inputRequests"]
+    assert other != key
+
+
 def related(task_id: str) -> dict[str, Any]:
     return {"io.modelcontextprotocol/related-task": {"taskId": task_id}}
 

@@ -12,6 +12,7 @@ from mcp_tasks_proto import (
     Effect,
     HmacSealer,
     Input,
+    MessageReceived,
     RejectReport,
     RequestCancel,
     ResumeWork,
@@ -225,6 +226,33 @@ def test_whoever_closes_a_request_hears_nothing_of_it() -> None:
     assert story.replies == []
     assert story.kinds() == [("node-1", StartTool)], "nor does work begin of which nobody has the handle"
     assert story.network.store.records == {}
+
+
+def test_whoever_converses_hears_all_in_order_and_of_its_end() -> None:
+    story = Story()
+    story.ask("tools/call", name="lasting", arguments={})
+    story.network.run(100)
+    said: list[Any] = []
+    wanted = request("subscriptions/listen", {"notifications": {"taskIds": [TASK]}}, id="mine")
+
+    def arrives(number: int) -> Input:
+        return MessageReceived(exchange=number, message=wanted)
+
+    story.network._fates = iter([QUIET, Fate(delay_ms=50)])
+    story.network.converse("node-1", arrives, said.append)
+    story.network.run(30)
+    assert said == [], "what comes after it does not overtake it"
+    story.network.run(100)
+    assert [one.message["method"] for one in said] == [
+        "notifications/subscriptions/acknowledged",
+        "notifications/tasks",
+    ]
+    story.network.crash("node-1")
+    story.network.run(10)
+    assert said[2:] == [None]
+    story.network.converse("node-1", arrives, said.append)
+    story.network.run(10)
+    assert said[3:] == [None]
 
 
 def test_a_clock_that_is_ahead_says_another_time_and_wakes_as_if_it_were_right() -> None:

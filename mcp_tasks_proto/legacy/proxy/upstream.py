@@ -106,7 +106,9 @@ class DualEraUpstream:
             lost=lambda: self._legacy.session_lost(),
         )
         patience_ms = self.settings.limits.request_state_ms
-        self._legacy = LegacyServer(self._channel, _ManyCallers(), patience_ms=patience_ms, guesses=False)
+        self._legacy = LegacyServer(
+            self._channel, _ManyCallers(), patience_ms=patience_ms, guesses=False, lasting_keys=False
+        )
         self._finder.channel = self._channel
 
     @property

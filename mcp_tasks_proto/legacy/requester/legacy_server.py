@@ -43,6 +43,8 @@ class LegacyServer:
     patience_ms: int | None = None
     """As for :class:`PlainCalls`, as is the next."""
     guesses: bool = True
+    lasting_keys: bool = True
+    """As for :class:`FollowedTasks`."""
     _tools: TaskTools = field(init=False)
     _calls: PlainCalls = field(init=False)
     _tasks: FollowedTasks = field(init=False)
@@ -57,7 +59,7 @@ class LegacyServer:
         self._tools = TaskTools(channel)
         self._calls = PlainCalls(channel, self.engine, self.patience_ms, self.guesses)
         can_answer = any(name in settings.capabilities for name in ("elicitation", "sampling", "roots"))
-        self._tasks = FollowedTasks(channel, can_answer)
+        self._tasks = FollowedTasks(channel, can_answer, self.lasting_keys)
         self._stream = ServerStream(channel)
         self._receiver = Receiver(limits=settings.limits, timers=channel.timers, reply=channel.respond)
         self._reception = Reception(

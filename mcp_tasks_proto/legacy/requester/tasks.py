@@ -50,12 +50,16 @@ class Followed:
         """Questions whose answers the server does not have."""
         return {key: question for key, question in self.questions.items() if question.expects_answer}
 
-    def has_place(self, key: str, question: Question) -> bool:
-        """Whether a question can stand under this key: as a new one, or as one that is asked again."""
-        known = self.questions.get(key)
-        if known is None:
-            return key not in self.answered_before
-        return known.is_same_as(question)
+    def key_of(self, question: Question) -> str | None:
+        """Return the key of a question that is asked again (REQ.4); ``None``: it is another one."""
+        for key, known in self.questions.items():
+            if known.request == question.request and known.is_same_as(question):
+                return key
+        return None
+
+    def has_room(self, key: str) -> bool:
+        """Whether a new question can stand under this key: one that was used is not used again (INP.1)."""
+        return key not in self.questions and key not in self.answered_before
 
     @property
     def open_questions(self) -> int:
@@ -70,6 +74,9 @@ class FollowedTasks:
     channel: Channel
     can_answer: bool
     """Whether there is anybody here to be asked."""
+    lasting_keys: bool = True
+    """Whether what is asked again in another process has its key there: the ledger of who calls knows what
+    was answered. A proxy's callers take that for accepted, and answer nothing under its key again (INP.1)."""
     _tasks: dict[str, Followed] = field(init=False, factory=dict)
     _calls: dict[Hashable, Followed] = field(init=False, factory=dict)
     """By the call that has become each of them."""
@@ -216,13 +223,19 @@ class FollowedTasks:
 
     def ask(self, followed: Followed, question: Question) -> None:
         """Take in a question of a task; one that was asked before is known by what it asks (REQ.4)."""
-        base = f"{kind_of(question.request)}.{fingerprint(question.request)}"
-        keys = (base if number == 1 else f"{base}.{number}" for number in count(1))
-        key = next(key for key in keys if followed.has_place(key, question))
-        known = followed.questions.setdefault(key, question)
-        if known is not question:
-            known.ask_again(question)
+        key = followed.key_of(question)
+        if key is None:
+            followed.questions[self._new_key(followed, question)] = question
+        else:
+            followed.questions[key].ask_again(question)
         self.unpark(followed)
+
+    def _new_key(self, followed: Followed, question: Question) -> str:
+        base = f"{kind_of(question.request)}.{fingerprint(question.request)}"
+        if not self.lasting_keys:
+            base = f"{base}.{self.channel.now}"
+        keys = (base if number == 1 else f"{base}.{number}" for number in count(1))
+        return next(key for key in keys if followed.has_room(key))
 
     def withdraw(self, followed: Followed, message_id: str | int) -> None:
         """The server no longer waits for the answer to a question."""
