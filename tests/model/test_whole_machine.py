@@ -170,5 +170,5 @@ class WholeMachine(RuleBasedStateMachine):
             check_end(self.whole)
 
 
-WholeMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+WholeMachine.TestCase.settings = settings(max_examples=45, stateful_step_count=25, deadline=None)
 TestWholeMachine = WholeMachine.TestCase

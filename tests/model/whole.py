@@ -84,7 +84,7 @@ from tests.model.whole_servers import Servers
 __all__ = ["DONE", "PEOPLE", "TTL_MS", "Errand", "Whole"]
 
 PEOPLE: Final = ("ada", "bob")
-TTL_MS: Final = 1_200_000
+TTL_MS: Final = 900_000
 RESTART_MS: Final = 700
 THINKS_MS: Final = 500
 KEEP_ALIVE_MS: Final = 60_000

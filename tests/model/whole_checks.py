@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mcp_tasks_proto import Status
+from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.requester import Cancelled, Completed, Failed
 from tests.model.test_network import check_records
 from tests.model.whole import DONE, TTL_MS, Errand, Whole
@@ -12,7 +13,7 @@ from tests.model.whole_legacy import SESSION_IDLE_MS, engine_of, is_own_stream, 
 
 __all__ = ["check_end", "check_now"]
 
-CALM_MS: Final = 600_000
+CALM_MS: Final = 300_000
 """Longer than anything takes, once all is well."""
 
 
@@ -71,14 +72,18 @@ def check_end(whole: Whole) -> None:
     whole.leave()
     _check_servers(whole)
     _check_proxy(whole)
-    whole.network.run(TTL_MS)
-    left = [record for record in whole.network.store.records.values() if not record.status.terminal]
-    assert not left, "TTL.1: nothing is left parked"
+    if _parked(whole):  # nobody knows of these tasks, and nobody answers what they ask
+        whole.network.run(TTL_MS)
+    assert not _parked(whole), "TTL.1: nothing is left parked"
     if whole.legacy_servers:
         _check_sessions(whole)
     for person in whole.people.values():
         assert all(map(is_own_stream, person.host.in_flight.values()))
         assert not person.host.on_show
+
+
+def _parked(whole: Whole) -> list[TaskRecord]:
+    return [record for record in whole.network.store.records.values() if not record.status.terminal]
 
 
 def _check_servers(whole: Whole) -> None:
