@@ -306,11 +306,16 @@ class Whole:
                 connection = person.connections[number]
                 self.roads.carry(connection, "there", connection.close)
             case Prompt():
-                self._check_prompt(person, effect)
+                if person.name not in self.legacy:
+                    self._check_prompt(person, effect)
                 self.network.later(THINKS_MS, partial(self._answer, person, effect))
 
     def _check_prompt(self, person: Person, prompt: Prompt) -> None:
-        """What was answered is not asked again, nor what is on show already (REQ.4, INP.1)."""
+        """What was answered is not asked again, nor what is on show already (REQ.4, INP.1).
+
+        Of somebody who speaks 2025-11-25 it may be: an answer is a response there, which nobody acknowledges
+        with a result. The proxy asks once more where it does not know whether the task has got it.
+        """
         message, call = prompt.request["params"]["message"], prompt.call
         (errand,) = [one for one in self.errands if one.by == person.name and one.open and one.call == call]
         for task_id in self.started[errand.number]:

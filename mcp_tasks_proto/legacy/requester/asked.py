@@ -110,11 +110,10 @@ class Reception:
     ) -> None:
         """Answer a question in its session; what belongs to a task says so.
 
-        In the next one the id may be another question's. A task asks again there, and gets the answer then:
-        before, it has not got there. A call is lost with its session, and owed nothing.
+        In the next one the id may be another question's. Who asks again there gets the answer then.
         """
         if session is not self.channel.session:
-            delivered(self.tasks.get(task_id) is None)
+            delivered(True)
             return
         result = response if task_id is None else with_related_task(response, task_id)
         self.channel.respond(request_id, result, lambda answer: delivered(answer.taken))
