@@ -45,7 +45,7 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "legacy.requester.calls": frozenset({"functools"}),
     "legacy.requester.channel": frozenset({"functools"}),
     "legacy.requester.legacy_server": frozenset({"functools"}),
-    "legacy.requester.questions": frozenset({"hashlib"}),
+    "legacy.requester.questions": frozenset({"functools", "hashlib"}),
     "legacy.requester.tasks": frozenset({"functools", "itertools"}),
     "legacy.requester.tools": frozenset({"functools"}),
     "proxy.advertise": frozenset({"functools"}),
