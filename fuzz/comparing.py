@@ -19,9 +19,12 @@ def same(one: Any, other: Any) -> bool:
 
 
 def read_json(data: bytes) -> Any:
-    """Read an input as JSON that can be sent; ``None``: it is none."""
+    """Read an input as JSON that can be sent; ``None``: it is none.
+
+    As text: given bytes, Python would read UTF-16 as well, and past a byte order mark.
+    """
     try:
-        value = json.loads(data)
+        value = json.loads(data.decode("utf-8"))
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
     except (ValueError, RecursionError):
         return None

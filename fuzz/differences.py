@@ -24,6 +24,8 @@ class Case:
     """Why we refuse; empty: we do not."""
     theirs: tuple[str, ...] = ()
     """The members that they object to, with dots between names; none: they accept."""
+    kinds: tuple[str, str] | None = None
+    """What we take it for and what they do, where both accept it."""
 
 
 @frozen(kw_only=True)
@@ -73,7 +75,19 @@ def _is_null(value: Any) -> bool:
 
 def _lacks_id(case: Case) -> bool:
     """Whether it is an error in answer to something unreadable."""
-    return isinstance(case.value, Mapping) and "error" in case.value and "id" not in case.value
+    lacks = isinstance(case.value, Mapping) and "error" in case.value and "id" not in case.value
+    return lacks and case.kinds is None
+
+
+def _answers(value: Any) -> bool:
+    """Whether a message has members of a response."""
+    return not {"result", "error"}.isdisjoint(value)
+
+
+def _asks_and_answers(case: Case) -> bool:
+    """Whether it is a request with members of a response, and taken for either."""
+    asked = case.kinds is not None and case.kinds[0] == "JSONRPCRequest"
+    return asked and _answers(case.value)
 
 
 DIFFERENCES: Final = (
@@ -102,8 +116,10 @@ DIFFERENCES: Final = (
     ),
     Difference(
         rule="WIRE.1",
-        what="they take a response that has a method which is no string",
-        applies=_we_refuse('"(?P<member>method)" must be', lambda value: not isinstance(value, str)),
+        what="they take a response that has a method or params which are none",
+        applies=lambda case: (
+            re.search('"(method|params)" must be', case.ours) is not None and _answers(case.value)
+        ),
     ),
     Difference(
         rule="WIRE.1",
@@ -113,6 +129,11 @@ DIFFERENCES: Final = (
         ),
     ),
     Difference(rule="WIRE.1", what="we take an error without an id", applies=_lacks_id),
+    Difference(
+        rule="WIRE.1",
+        what="they take a request with a result or an error for what it has more members of",
+        applies=_asks_and_answers,
+    ),
     # -- params
     Difference(rule="NEG.2", what="they take any version", applies=_we_refuse("Unsupported protocol")),
     Difference(

@@ -50,8 +50,9 @@ def check(data: bytes) -> None:
     if (ours is None) != (theirs is None):
         case = Case(value=_leniently_read(data), ours=why)
         assert is_by_contract(case), f"{'they' if ours is None else 'we'} accept it: {why}"
-    elif ours is not None:
-        assert _kind_of(ours) == type(theirs).__name__, "two kinds of message"
+    elif ours is not None and (kinds := (_kind_of(ours), type(theirs).__name__))[0] != kinds[1]:
+        case = Case(value=_leniently_read(data), kinds=kinds)
+        assert is_by_contract(case), f"we take it for a {kinds[0]}, they for a {kinds[1]}"
     if (isinstance(ours, Request) and ours.method in REQUESTS) or (
         isinstance(ours, Notification) and ours.method in NOTIFICATIONS
     ):
