@@ -296,6 +296,20 @@ def test_lim3_answers_that_nobody_takes_are_not_heaped_up() -> None:
     assert len(host.responses()) == 3
 
 
+def test_lim3_a_round_whose_answer_finds_too_much_on_its_way_ends_its_call() -> None:
+    """Another question of the call waits: it is not put to anybody any more."""
+    host, call = calling(limits=RequesterLimits(calls=1, ledger_keys=2))
+    for number in (1, 2):
+        host.ask_client("elicitation/create", elicitation(), message_id=number, on="tools/call")
+    for number in (3, 4):
+        host.ask_client("ping", message_id=number)
+    host.answer(call, "elicitation", ACCEPTED)
+    assert isinstance(outcome(host, call), ObservationLost)
+    assert len(host.of(Prompt)) == 1
+    host.take_all()
+    at_rest(host)
+
+
 # -- ends while a question is open -----------------------------------------------------------------------
 
 

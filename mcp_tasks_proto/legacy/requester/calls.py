@@ -165,12 +165,13 @@ class PlainCalls:
             return True
         self.channel.serve(call.outer, inner)
         answers, asked, call.round = params.get("inputResponses", {}), call.round, {}
+        # What is not answered is asked again, unless it is over.
+        call.waiting += [question for key, question in asked.items() if key not in answers]
         for key, question in asked.items():
-            if key not in answers:
-                call.waiting.append(question)  # it is asked again, unless it is over
-            elif question.outstanding:
+            if key in answers and question.outstanding:
                 self._reply(call, question, answers[key])
-        self._open_round(call)
+        if call.outer in self._calls:  # an answer that does not get there ends it
+            self._open_round(call)
         return True
 
     def answered(self, call: Hashable, key: str, response: Mapping[str, Any]) -> None:
