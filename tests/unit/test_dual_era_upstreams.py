@@ -657,6 +657,27 @@ def test_upd5_who_leaves_while_an_answer_is_on_its_way_hears_nothing_of_it() -> 
     assert not [one for one in host.of(Reply) if one.exchange == update]
 
 
+def test_lim3_an_update_that_took_too_long_is_over_whatever_its_answer_does_later() -> None:
+    """The server has asked again meanwhile, so that the answer is under way for longer than the update."""
+    host = make_dual_era(proxy_limits=ProxyLimits(request_timeout_ms=1000))
+    handle = handed_out(host)
+    (key,) = waits_for_input(host, handle, "old-7")
+    answers = {"taskId": handle, "inputResponses": {key: ACCEPTED}}
+    update = host.request("tasks/update", answers, capabilities=FORMS)
+    host.answer("tasks/get", legacy_task("input_required"))
+    host.advance(500)
+    host.give(UpstreamAnswered(request=host.waiting("tasks/result").request, message=None, http_status=500))
+    poll = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    host.answer("tasks/get", legacy_task("input_required"))
+    host.asks("elicitation/create", {**FORM, "_meta": related("old-7")}, on="tasks/result", id="again")
+    assert [one["id"] for one in host.responses()] == ["q old-7", "again"]
+    assert list(view(host.reply_to(poll))["inputRequests"]) == [key]
+    host.advance(500)
+    assert reason(host.reply_to(update)) == "upstream_unavailable"
+    host.advance(500)
+    assert len([one for one in host.of(Reply) if one.exchange == update]) == 1
+
+
 def test_inp1_what_is_asked_in_another_process_has_another_key() -> None:
     """Its caller may have had an answer accepted that never got to the server, and answers no key twice."""
     first = make_dual_era()

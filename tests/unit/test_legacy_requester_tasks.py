@@ -599,6 +599,50 @@ def test_upd5_what_becomes_of_an_answer_to_what_was_asked_again_since_says_nothi
     assert outcome(host, update) == Completed({"resultType": "complete"})
 
 
+def test_upd3_an_answer_that_was_taken_and_is_asked_for_again_is_sent_until_it_gets_there() -> None:
+    """Who answered has heard that it did, and does not come again."""
+    host, call, key = asked()
+    host.answer(call, key, ACCEPTED)
+    host.take_all()
+    host.fail("tasks/result")
+    poll(host, "input_required", at=1)
+    host.ask_client("elicitation/create", related(elicitation()), message_id="q2", on="tasks/result")
+    for number in (1, 2):
+        assert [response["id"] for response in host.responses()] == ["q", *(["q2"] * number)]
+        host.answer_http("response", 503)
+        poll(host, "input_required", at=1)
+    host.take_all()
+    poll(host, "input_required", at=2)
+    assert len(host.responses()) == 4
+    assert len(host.of(Prompt)) == 1
+
+
+def test_upd3_an_answer_that_was_taken_stays_the_answer() -> None:
+    host, call, key = asked()
+    host.answer(call, key, ACCEPTED)
+    host.take_all()
+    host.fail("tasks/result")
+    poll(host, "input_required", at=1)
+    host.ask_client("elicitation/create", related(elicitation()), message_id="q2", on="tasks/result")
+    host.answer_http("response", 503)
+    host.ask("tasks/update", {"taskId": TASK, "inputResponses": {key: DECLINED}})
+    assert host.responses()[-1]["result"] == related(ACCEPTED)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_the_same_request_that_comes_once_more_has_one_response(taken: bool) -> None:
+    """A stream that is taken up again may bring it anew; a server may refuse the second response to it."""
+    host, call, key = asked()
+    host.answer(call, key, ACCEPTED)
+    if taken:
+        host.take_all()
+    host.ask_client("elicitation/create", related(elicitation()), message_id="q", on="tasks/result")
+    assert len(host.responses()) == 1
+    host.take_all()
+    poll(host, "working", at=2)
+    assert host.of(ShowView)[-1].view.status.value == "working"
+
+
 def test_lim3_an_answer_that_finds_too_much_on_its_way_has_not_got_there() -> None:
     host, _, key = asked(limits=RequesterLimits(calls=2, ledger_keys=1))
     for number in range(3):

@@ -87,7 +87,7 @@ class LegacyServer:
         """The engine gives a request up."""
         self._tools.stop(inner)
         self._stream.stop(inner)
-        self._tasks.stop_poll(inner)
+        self._tasks.stop(inner)
         self._calls.stopped(inner)
         self.channel.stop_inner(inner)
 

@@ -60,6 +60,8 @@ class Question:
     """Whether it is, to where the question was asked last."""
     _told: list[Delivered] = field(init=False, factory=list)
     """Who is to hear whether it gets there."""
+    _accepted: bool = field(init=False, default=False)
+    """Whether somebody heard that it did: from then on nobody else brings it."""
 
     @property
     def outstanding(self) -> bool:
@@ -81,17 +83,31 @@ class Question:
         return not self.over and (self.lost or self.message_id == other.message_id)
 
     def answer(self, response: Mapping[str, Any], delivered: Delivered) -> None:
-        """Take the answer to the server, unless one is on its way; ``delivered`` hears if that gets there."""
+        """Take the answer to the server, unless one is on its way; ``delivered`` hears if that gets there.
+
+        One that was accepted stays the answer (UPD.3).
+        """
         self._told.append(delivered)
         if not self._on_its_way:
-            self.response = response
-            self._send(response)
+            if self.response is None or not self._accepted:
+                self.response = response
+            self._send(self.response)
 
     def ask_again(self, question: Question) -> None:
-        """The server asks the same again; what was answered is not put to anybody again (REQ.4)."""
+        """The server asks the same again; what was answered is not put to anybody again (REQ.4).
+
+        The same request once more, as of a stream that is taken up again, wants no second response.
+        """
+        responded = not self.lost and (self._on_its_way or self.delivered)
         self.message_id, self.reply, self.drop = question.message_id, question.reply, question.drop
         self.lost = False
-        if self.response is not None:
+        if self.response is not None and not responded:
+            self._send(self.response)
+
+    def keep_word(self) -> None:
+        """Take an answer to the server once more that was said to have got there, and has not since."""
+        if self._accepted and self.expects_answer and not self._on_its_way:
+            assert self.response is not None
             self._send(self.response)
 
     def _send(self, response: Mapping[str, Any]) -> None:
@@ -104,6 +120,7 @@ class Question:
         if attempt != self._attempts:
             return
         self._on_its_way, self.delivered = False, got_there
+        self._accepted |= got_there
         told, self._told = self._told, []
         for delivered in told:
             delivered(got_there)

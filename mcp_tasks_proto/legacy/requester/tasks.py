@@ -80,6 +80,8 @@ class FollowedTasks:
     _tasks: dict[str, Followed] = field(init=False, factory=dict)
     _calls: dict[Hashable, Followed] = field(init=False, factory=dict)
     """By the call that has become each of them."""
+    _updates: set[int] = field(init=False, factory=set)
+    """Those of the engine's whose answers are on their way to the server."""
 
     def __len__(self) -> int:
         """How many are followed."""
@@ -170,6 +172,8 @@ class FollowedTasks:
     # -- what it asks --------------------------------------------------------------------------------------
 
     def _wait_for_questions(self, inner: int, followed: Followed, task: Task) -> None:
+        for question in followed.questions.values():
+            question.keep_word()
         if followed.result is None and followed.payload is None:
             answered = partial(self._result_ended, followed)
             followed.result = self.channel.ask(None, "tasks/result", {"taskId": followed.task_id}, answered)
@@ -205,8 +209,9 @@ class FollowedTasks:
             self._show_end(inner, task, answer)
         self.unpark(followed)
 
-    def stop_poll(self, inner: int) -> None:
-        """The engine gives a poll up. A payload that does not come is asked for anew."""
+    def stop(self, inner: int) -> None:
+        """The engine gives a poll or an update up. A payload that does not come is asked for anew."""
+        self._updates.discard(inner)
         for followed in self._tasks.values():
             followed.parked.pop(inner, None)
             if followed.ended.pop(inner, None) is not None:
@@ -268,19 +273,25 @@ class FollowedTasks:
             self.channel.reply(inner, complete({}))
             return
         waiting = set(answers)
+        self._updates.add(inner)
         for key, response in answers.items():
             followed.questions[key].answer(response, partial(self._delivered, inner, waiting, key))
 
     def _delivered(self, inner: int, waiting: set[str], key: str, got_there: bool) -> None:
-        """Acknowledge an update when all of it has got there. Else the engine comes again with all of it."""
+        """Acknowledge an update when all of it has got there. Else the engine comes again with all of it.
+
+        What was asked again meanwhile may be under way for longer than the engine waits for it.
+        """
         if not got_there:
             waiting.add("")
         waiting.discard(key)
-        if not waiting:
+        if not waiting <= {""} or inner not in self._updates:
+            return
+        self._updates.discard(inner)
+        if waiting:
+            self.channel.give(RequestFailed(inner, "an answer did not reach the server"))
+        else:
             self.channel.reply(inner, complete({}))
-        elif waiting == {""}:
-            reason = "an answer did not reach the server"
-            self.channel.give(RequestFailed(inner, reason))
 
     # -- its end, wanted -----------------------------------------------------------------------------------
 
