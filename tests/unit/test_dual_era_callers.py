@@ -508,8 +508,7 @@ def test_ttl1_a_task_that_outlives_its_ttl_is_looked_at_now_and_then() -> None:
         host.advance(1)
     host.answer("tasks/get", lasting)
     host.advance(60_000)
-    for _ in range(2):  # to the waiter, and to the stream that it listens to
-        host.answer("tasks/get", completed(taskId="up-7"))
+    host.answer("tasks/get", completed(taskId="up-7"))
     assert result(host.reply_to(waiting))["content"] == [{"type": "text", "text": "done"}]
 
 
@@ -571,6 +570,46 @@ def test_leg4_an_upstream_that_is_down_for_a_while_is_waited_for() -> None:
         host.advance(1000)
     host.answer("tasks/get", completed(taskId="up-7"))
     assert result(host.reply_to(waiting))["content"] == [{"type": "text", "text": "done"}]
+
+
+def test_leg4_a_task_that_was_lost_for_a_while_is_told_all_the_same() -> None:
+    """Nothing is heard of it any more on the stream that was listened to; what is seen when it is looked at
+    counts."""
+    host = bridged()
+    host.reads = True
+    waiting = host.ask("tasks/result", {"taskId": made(host)}, id=3)
+    host.refuse("tasks/get", UNKNOWN)
+    host.advance(1000)
+    host.answer("tasks/get", task(task_id="up-7"))
+    host.advance(30_000)
+    host.answer("tasks/get", completed(taskId="up-7"))
+    assert result(host.reply_to(waiting))["content"] == [{"type": "text", "text": "done"}]
+
+
+def test_leg4_an_upstream_that_refuses_is_not_looked_at_more_often() -> None:
+    host = bridged()
+    host.reads = True
+    host.ask("tasks/result", {"taskId": made(host)}, id=3)
+    refused = {"code": -32601, "message": "No such method"}
+    host.refuse("tasks/get", refused)
+    host.advance(1000)
+    host.refuse("tasks/get", refused)
+    host.advance(28_999)
+    assert methods(host).count("tasks/get") == 2
+    host.advance(1)
+    assert methods(host).count("tasks/get") == 3
+
+
+def test_leg4_how_often_a_task_is_looked_at_other_settings_may_say() -> None:
+    host = bridged()
+    host.reads = True
+    limits = ProxyLimits(listening_poll_ms=5_000)
+    handle = made(host)
+    host.give(SettingsChanged(make_settings(Upstream(name="renderer"), limits=limits, bridging=True)))
+    host.ask("tasks/result", {"taskId": handle}, id=3)
+    host.answer("tasks/get", task(task_id="up-7", pollIntervalMs=60_000))
+    host.advance(5_000)
+    assert methods(host).count("tasks/get") == 2
 
 
 @pytest.mark.parametrize("tells_at_once", [True, False])
@@ -832,6 +871,34 @@ def test_prx7_who_waits_for_a_result_waits_no_longer_than_he_may() -> None:
     assert waiting not in [one.exchange for one in host.of(Reply)]
     host.give(withdrawn(waiting))
     assert error(host.reply_to(waiting))["code"] == -32603
+
+
+def test_prx7_who_waits_for_a_result_with_fewer_rights_than_before_is_told_of_no_task() -> None:
+    host = bridged()
+    host.reads = True
+    waiting = host.ask("tasks/result", {"taskId": made(host)}, id=3)
+    host.answer("tasks/get", task(task_id="up-7"))
+    host.give(AccessChanged(exchange=waiting, principal=None, access=Access(authorizations={})))
+    host.advance(30_000)
+    assert methods(host).count("tasks/get") == 1, "nothing is asked with rights that are gone"
+    assert error(host.reply_to(waiting))["message"] == "Task not found"
+
+
+@pytest.mark.parametrize("access", [None, Access(authorizations={})])
+def test_prx7_nor_does_who_waits_while_the_store_cannot_tell_keep_his_rights(access: Access | None) -> None:
+    host = bridged()
+    host.reads = True
+    handle = made(host)
+    host.held = True
+    waiting = host.ask("tasks/result", {"taskId": handle}, id=3)
+    for _ in range(2):
+        host.give(LoadFailed(host.asked.pop(0).token))
+    host.held = False
+    host.give(AccessChanged(exchange=waiting, principal=None, access=access))
+    host.advance(1000)
+    assert "tasks/get" not in methods(host)
+    refused = error(host.reply_to(waiting))
+    assert refused["code"] == (-32600 if access is None else -32602)
 
 
 def test_prx7_a_stream_hears_of_the_tools_that_its_caller_sees_now() -> None:

@@ -114,6 +114,7 @@ class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
             self._registry.end_all()
         self._requests.proxy_limits = changed.settings.limits
         self._requests.sealer = changed.settings.sealer
+        self._inner.recheck_ms = changed.settings.limits.listening_poll_ms
 
     def _open_own_stream(self, session: Session, exchange: Hashable) -> None:
         """Listen on behalf of a client who can be told that there are other tools."""
@@ -193,12 +194,14 @@ class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
 
     def _access_changed(self, changed: AccessChanged) -> None:
         """What a session waits for is asked for with the rights that its caller has now (PRX.7)."""
-        if self._registry.holds(changed.exchange):
-            inner = self._registry.inner_of(changed.exchange)
-            if inner is not None:
-                self._take(evolve(changed, exchange=inner))
-        else:
+        if not self._registry.holds(changed.exchange):
             self._take(changed)
+            return
+        owner = self._registry.owner(changed.exchange)
+        if isinstance(owner, ClientRequest):
+            self._requests.access_changed(owner, changed)
+        if owner.inner is not None:
+            self._take(evolve(changed, exchange=owner.inner))
 
 
 @frozen(kw_only=True)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject, invalid_params, method_not_found, unknown_task
-from mcp_tasks_proto.legacy.proxy.inner import ProxyInner
+from mcp_tasks_proto.legacy.proxy.inner import ProxyCaller, ProxyInner
 from mcp_tasks_proto.legacy.proxy.listing import list_tasks
 from mcp_tasks_proto.legacy.server.calls import Calls, wanted_task
 from mcp_tasks_proto.legacy.server.cursors import Cursors
@@ -21,6 +21,8 @@ from mcp_tasks_proto.legacy.server.sessions import ClientRequest
 from mcp_tasks_proto.legacy.server.waiting import ENDED, Waiting
 from mcp_tasks_proto.legacy.translation import legacy_task
 from mcp_tasks_proto.limits import Limits
+from mcp_tasks_proto.proxy.inputs import AccessChanged
+from mcp_tasks_proto.proxy.listening import WITHDRAWN
 from mcp_tasks_proto.proxy.settings import ProxyLimits
 from mcp_tasks_proto.request_state import Sealer
 from mcp_tasks_proto.timers import Timers
@@ -70,6 +72,18 @@ class ProxyRequests:
             request.fail(method_not_found(method))
         else:
             self._calls.begin(request)
+
+    def access_changed(self, request: ClientRequest, changed: AccessChanged) -> None:
+        """Have what a request still leads to asked for with the rights that its caller has now (PRX.7).
+
+        A waiter that the engine does not know of is told here that it is not let in any more.
+        """
+        caller = request.caller
+        assert isinstance(caller, ProxyCaller)
+        if changed.access is not None and changed.principal == caller.principal:
+            request.caller = evolve(caller, access=changed.access)
+        elif self.waiting.pauses(request):
+            request.fail(WITHDRAWN)
 
     def _call_tool(self, request: ClientRequest) -> None:
         task = request.request.params.get("task")

@@ -12,7 +12,7 @@ from attrs import define, field
 from mcp_tasks_proto.effects import OpenStream, Reply, Send, StopCall
 from mcp_tasks_proto.errors import ErrorObject, invalid_request
 from mcp_tasks_proto.legacy.server.events import EventLog, KeptEvents, Place, event_id
-from mcp_tasks_proto.legacy.server.inner import Caller, Inner, InnerExchange
+from mcp_tasks_proto.legacy.server.inner import Caller, Inner
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest, Outlet, OwnStream, Session
 from mcp_tasks_proto.legacy.translation import modern_capabilities
 from mcp_tasks_proto.legacy.vocabulary import TOOLS_CHANGED
@@ -57,9 +57,9 @@ class Registry:
         """Whether this exchange belongs to a session."""
         return exchange in self._exchanges
 
-    def inner_of(self, exchange: Hashable) -> InnerExchange | None:
-        """Return the exchange with the engine that one of a session waits for."""
-        return self._exchanges[exchange].inner
+    def owner(self, exchange: Hashable) -> ClientRequest | OwnStream:
+        """Return what an exchange of a session is for."""
+        return self._exchanges[exchange]
 
     # -- sessions --------------------------------------------------------------------------------------
 

@@ -127,6 +127,11 @@ class Waiting:
             replied=partial(looked, waiter),
         )
 
+    def pauses(self, request: ClientRequest) -> bool:
+        """Whether this is a waiter that does not listen now: the store could not tell of its task."""
+        waiters = (waiters.get(request) for waiters in self._by_task.values())
+        return any(waiter is not None and waiter.listen is None for waiter in waiters)
+
     # -- news ------------------------------------------------------------------------------------------
 
     def _listening_ended(self, waiter: Waiter, message: Mapping[str, Any], http_status: int) -> None:
@@ -158,8 +163,7 @@ class Waiting:
             self.inner.ready(listen)
             return
         if params["status"] in ENDED:
-            self._ask_no_more(waiter.task_id)
-            self._settle(waiter.request, params)
+            self._settle(waiter, params)
         else:
             waiter.view = params
             self._show(waiter, listen)
@@ -174,12 +178,13 @@ class Waiting:
         else:
             request.answer(message, http_status)
 
-    def _settle(self, request: ClientRequest, view: Mapping[str, Any]) -> None:
+    def _settle(self, waiter: Waiter, view: Mapping[str, Any]) -> None:
+        self._ask_no_more(waiter.task_id)
         answer = final_answer(view)
         if isinstance(answer, ErrorObject):
-            request.fail(answer)
+            waiter.request.fail(answer)
         else:
-            request.succeed(answer)
+            waiter.request.succeed(answer)
 
     def _show(self, waiter: Waiter, listen: InnerExchange) -> None:
         """Tell the client how its task stands, and ask what the task asks."""
@@ -211,13 +216,15 @@ class Waiting:
         request = waiter.request
         if request.over:
             return
-        if "result" in message:
+        if "result" in message and message["result"]["status"] in ENDED:
+            self._settle(waiter, message["result"])  # it was not heard of, or is not yet
+        elif "result" in message:
             self._look_later(waiter, message["result"])
         elif self.inner.is_gone(message["error"]):
             self._ask_no_more(waiter.task_id)
             request.answer(message, http_status)
         else:
-            self.timers.set(waiter, self.inner.now + RETRY_MS)
+            self.timers.set(waiter, self.inner.now + (self.inner.recheck_ms or RETRY_MS))
 
     # -- questions -------------------------------------------------------------------------------------
 
