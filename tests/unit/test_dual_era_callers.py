@@ -884,6 +884,21 @@ def test_prx7_who_waits_for_a_result_with_fewer_rights_than_before_is_told_of_no
     assert error(host.reply_to(waiting))["message"] == "Task not found"
 
 
+def test_prx7_what_a_waiter_without_rights_was_asked_another_is_asked() -> None:
+    """To the other its task is not gone."""
+    host = bridged()
+    host.reads = True
+    handle = made(host)
+    first, second = (host.ask("tasks/result", {"taskId": handle}, id=number) for number in (3, 4))
+    asks = task("input_required", "up-7", inputRequests={"a": form()}, pollIntervalMs=60_000)
+    for _ in range(2):
+        host.answer("tasks/get", asks)
+    host.give(AccessChanged(exchange=first, principal=None, access=Access(authorizations={})))
+    host.advance(30_000)
+    assert error(host.reply_to(first))["message"] == "Task not found"
+    assert [one["method"] for one in host.sent_on(second)][-1] == "elicitation/create"
+
+
 @pytest.mark.parametrize("access", [None, Access(authorizations={})])
 def test_prx7_nor_does_who_waits_while_the_store_cannot_tell_keep_his_rights(access: Access | None) -> None:
     host = bridged()

@@ -26,6 +26,11 @@ class ProxyCaller(Caller):
 
     access: Access
 
+    @property
+    def rights(self) -> object:
+        """What says which tasks it may read (PRX.7)."""
+        return self.principal, self.access
+
     def arrival(self, exchange: Hashable, message: dict[str, Any]) -> MessageReceived:
         """Return a message of its, as the engine is told of it."""
         return MessageAdmitted(

@@ -75,6 +75,11 @@ class Caller:
     tasks: bool
     """Whether tasks are served to it."""
 
+    @property
+    def rights(self) -> object:
+        """What says which tasks it may read; for another with the same rights they are the same."""
+        return self.principal
+
     def arrival(self, exchange: Hashable, message: Message) -> MessageReceived:
         """Return a message of its, as the engine is told of it."""
         return MessageReceived(

@@ -8,7 +8,7 @@ when the first one leaves. Answers go in as ``tasks/update``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -179,7 +179,7 @@ class Waiting:
             request.answer(message, http_status)
 
     def _settle(self, waiter: Waiter, view: Mapping[str, Any]) -> None:
-        self._ask_no_more(waiter.task_id)
+        self._ask_no_more(self._by_task[waiter.task_id].values())
         answer = final_answer(view)
         if isinstance(answer, ErrorObject):
             waiter.request.fail(answer)
@@ -221,7 +221,9 @@ class Waiting:
         elif "result" in message:
             self._look_later(waiter, message["result"])
         elif self.inner.is_gone(message["error"]):
-            self._ask_no_more(waiter.task_id)
+            # Or its caller may not read it any more, and another may.
+            waiters, rights = self._by_task[waiter.task_id].values(), request.caller.rights
+            self._ask_no_more([one for one in waiters if one.request.caller.rights == rights])
             request.answer(message, http_status)
         else:
             self.timers.set(waiter, self.inner.now + (self.inner.recheck_ms or RETRY_MS))
@@ -279,9 +281,9 @@ class Waiting:
         for key in waiter.asking:
             self._release(waiter.task_id, key, again=True)
 
-    def _ask_no_more(self, task_id: str) -> None:
+    def _ask_no_more(self, waiters: Iterable[Waiter]) -> None:
         """A task is over: who has yet to hear of it is not asked what the first to hear was."""
-        for waiter in self._by_task[task_id].values():
+        for waiter in waiters:
             waiter.view = {}
 
     def _release(self, task_id: str, key: str, *, again: bool) -> None:
