@@ -54,10 +54,8 @@ class Question:
     """Whether its stream has ended: the server may ask it again, or still wait."""
     confirmed: bool = False
     """Whether its task was seen to wait for input since it came."""
-    _attempts: int = field(init=False, default=0)
-    """How often its answer was sent."""
-    _on_its_way: bool = field(init=False, default=False)
-    """Whether it is, to where the question was asked last."""
+    _on_its_way: object | None = field(init=False, default=None)
+    """The attempt to take its answer to where it was asked last, until it is known what became of it."""
     _told: list[Delivered] = field(init=False, factory=list)
     """Who is to hear whether it gets there."""
 
@@ -83,7 +81,7 @@ class Question:
     def answer(self, response: Mapping[str, Any], delivered: Delivered) -> None:
         """Take the answer to the server, unless one is on its way; ``delivered`` hears if that gets there."""
         self._told.append(delivered)
-        if not self._on_its_way:
+        if self._on_its_way is None:
             self.response = response
             self._send(response)
 
@@ -95,15 +93,14 @@ class Question:
             self._send(self.response)
 
     def _send(self, response: Mapping[str, Any]) -> None:
-        self._attempts += 1
-        self._on_its_way = True
-        self.reply(response, partial(self._arrived, self._attempts))
+        attempt = self._on_its_way = object()
+        self.reply(response, partial(self._arrived, attempt))
 
-    def _arrived(self, attempt: int, got_there: bool) -> None:
+    def _arrived(self, attempt: object, got_there: bool) -> None:
         """Take in what became of an attempt; the last one counts."""
-        if attempt != self._attempts:
+        if attempt is not self._on_its_way:
             return
-        self._on_its_way, self.delivered = False, got_there
+        self._on_its_way, self.delivered = None, got_there
         told, self._told = self._told, []
         for delivered in told:
             delivered(got_there)
