@@ -349,6 +349,16 @@ def test_lim3_streams_are_bounded() -> None:
     assert client.error(result_of(client))["data"] == {"reason": "streams"}
 
 
+def test_lim3_who_asks_for_a_task_that_is_unknown_keeps_no_stream() -> None:
+    client = opened(make_dual(Limits(streams=1)))
+    created(client)
+    assert client.error(result_of(client, OTHER)) == UNKNOWN
+    waits = result_of(client)
+    client.read(waits)
+    completed(client)
+    assert client.result(waits) == {**RESULT, "_meta": RELATED}
+
+
 def test_sub4_a_stopping_server_tells_who_waits() -> None:
     client, exchange = waiting()
     client.host.give(ShutdownStarted())

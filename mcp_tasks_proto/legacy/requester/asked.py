@@ -116,7 +116,7 @@ class Reception:
             delivered(True)
             return
         result = response if task_id is None else with_related_task(response, task_id)
-        self.channel.respond(request_id, result, lambda answer: delivered(answer.taken))
+        self.channel.respond(request_id, result, delivered)
 
     def _receive(
         self, asked: ServerAsked, request: Request, question: Mapping[str, Any], owner: Owner

@@ -232,18 +232,19 @@ class Channel:
         self,
         request_id: str | int,
         answer: Mapping[str, Any] | ErrorObject,
-        answered: Answered | None = None,
+        taken: Callable[[bool], None] = lambda _: None,
     ) -> None:
-        """Answer a request of the server's; no more of these at a time than a task may ask."""
+        """Answer a request of the server's; no more of these at a time than a task may ask.
+
+        ``taken`` hears whether the server took it.
+        """
         if len(self._pending) >= self.settings.limits.calls + self.settings.limits.ledger_keys:
-            if answered is not None:
-                answered(Answer(RequestFailed(0, "too much is on its way to the server", sent=False), None))
-            return
+            return taken(False)
         if isinstance(answer, ErrorObject):
             message = error_message(request_id, answer)
         else:
             message = result_message(request_id, answer)
-        self.time_out(self._post(message, answered or _ignore, self.session))
+        return self.time_out(self._post(message, lambda answered: taken(answered.taken), self.session))
 
     def open_stream(self, answered: Answered, last_event_id: str | None) -> int:
         """Open a stream for what the server says unasked (HTTP GET), or take it up where it broke off."""

@@ -54,14 +54,12 @@ class Question:
     """Whether its stream has ended: the server may ask it again, or still wait."""
     confirmed: bool = False
     """Whether its task was seen to wait for input since it came."""
-    _attempts: int = field(init=False, default=0)
-    """How often its answer was sent."""
-    _on_its_way: bool = field(init=False, default=False)
-    """Whether it is, to where the question was asked last."""
+    _on_its_way: object | None = field(init=False, default=None)
+    """The attempt to take its answer to where it was asked last, until it is known what became of it."""
     _told: list[Delivered] = field(init=False, factory=list)
     """Who is to hear whether it gets there."""
-    _accepted: bool = field(init=False, default=False)
-    """Whether somebody heard that it did: from then on nobody else brings it."""
+    _accepted: Mapping[str, Any] | None = field(init=False, default=None)
+    """The answer of which somebody heard that it got there: from then on nobody else brings one."""
 
     @property
     def outstanding(self) -> bool:
@@ -88,9 +86,8 @@ class Question:
         One that was accepted stays the answer (UPD.3).
         """
         self._told.append(delivered)
-        if not self._on_its_way:
-            if self.response is None or not self._accepted:
-                self.response = response
+        if self._on_its_way is None:
+            self.response = response if self._accepted is None else self._accepted
             self._send(self.response)
 
     def ask_again(self, question: Question) -> None:
@@ -98,7 +95,7 @@ class Question:
 
         The same request once more, as of a stream that is taken up again, wants no second response.
         """
-        responded = not self.lost and (self._on_its_way or self.delivered)
+        responded = not self.lost and (self._on_its_way is not None or self.delivered)
         self.message_id, self.reply, self.drop = question.message_id, question.reply, question.drop
         self.lost = False
         if self.response is not None and not responded:
@@ -106,21 +103,20 @@ class Question:
 
     def keep_word(self) -> None:
         """Take an answer to the server once more that was said to have got there, and has not since."""
-        if self._accepted and self.expects_answer and not self._on_its_way:
-            assert self.response is not None
-            self._send(self.response)
+        if self._accepted is not None and self.expects_answer and self._on_its_way is None:
+            self._send(self._accepted)
 
     def _send(self, response: Mapping[str, Any]) -> None:
-        self._attempts += 1
-        self._on_its_way = True
-        self.reply(response, partial(self._arrived, self._attempts))
+        attempt = self._on_its_way = object()
+        self.reply(response, partial(self._arrived, attempt))
 
-    def _arrived(self, attempt: int, got_there: bool) -> None:
+    def _arrived(self, attempt: object, got_there: bool) -> None:
         """Take in what became of an attempt; the last one counts."""
-        if attempt != self._attempts:
+        if attempt is not self._on_its_way:
             return
-        self._on_its_way, self.delivered = False, got_there
-        self._accepted |= got_there
+        self._on_its_way, self.delivered = None, got_there
+        if got_there:
+            self._accepted = self.response
         told, self._told = self._told, []
         for delivered in told:
             delivered(got_there)

@@ -8,13 +8,13 @@ when the first one leaves. Answers go in as ``tasks/update``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
 from attrs import define, field
 
-from mcp_tasks_proto.errors import ErrorCode, ErrorObject, internal_error, invalid_params
+from mcp_tasks_proto.errors import ErrorObject, internal_error, invalid_params
 from mcp_tasks_proto.input_requests import check_response, missing_capabilities
 from mcp_tasks_proto.legacy.server.inner import Inner, InnerExchange
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest
@@ -116,15 +116,15 @@ class Waiting:
         if waiter.listen is None:
             self._listen(waiter)
         else:
-            self._look(waiter, self._looked)
+            self._look(waiter)
 
-    def _look(self, waiter: Waiter, looked: Callable[[Waiter, Mapping[str, Any], int], None]) -> None:
+    def _look(self, waiter: Waiter) -> None:
         self.inner.request(
             "tasks/get",
             {"taskId": waiter.task_id},
             caller=waiter.request.caller,
             declares_tasks=True,
-            replied=partial(looked, waiter),
+            replied=partial(self._looked, waiter),
         )
 
     def pauses(self, request: ClientRequest) -> bool:
@@ -139,16 +139,16 @@ class Waiting:
         match message:
             case {"error": {"data": {"reason": "store_unavailable"}}}:
                 waiter.listen = waiter.request.inner = None
-                self._listen_later(waiter)
+                self._retry(waiter)
             case {"error": _}:
                 waiter.request.answer(message, http_status)
             case _:
                 shutting_down = internal_error("the server is shutting down", reason="shutting_down")
                 waiter.request.fail(shutting_down, 503)
 
-    def _listen_later(self, waiter: Waiter) -> None:
-        """The store cannot tell now. Any error would be taken for that of the call, or the task for gone."""
-        self.timers.set(waiter, self.inner.now + RETRY_MS)
+    def _retry(self, waiter: Waiter, pause_ms: int = RETRY_MS) -> None:
+        """It cannot be told now. Any error would be taken for that of the call, or the task for gone."""
+        self.timers.set(waiter, self.inner.now + pause_ms)
 
     def _heard(self, waiter: Waiter, listen: InnerExchange, message: Mapping[str, Any]) -> None:
         params = message["params"]
@@ -156,10 +156,10 @@ class Waiting:
             if not params["notifications"]["taskIds"]:
                 self.inner.close(listen)
                 waiter.listen = waiter.request.inner = None
-                self._look(waiter, self._left_out)
+                self._look(waiter)
                 return
             if self.inner.recheck_ms is not None:
-                self.timers.set(waiter, self.inner.now + RETRY_MS)
+                self._retry(waiter)
             self.inner.ready(listen)
             return
         if params["status"] in ENDED:
@@ -167,16 +167,6 @@ class Waiting:
         else:
             waiter.view = params
             self._show(waiter, listen)
-
-    def _left_out(self, waiter: Waiter, message: Mapping[str, Any], http_status: int) -> None:
-        """A task that is not listened to is unknown, or the store could not tell: then it is asked again."""
-        request, error = waiter.request, message.get("error")
-        if request.over:
-            return
-        if error is None or (error["code"] == ErrorCode.INTERNAL_ERROR and not self.inner.is_gone(error)):
-            self._listen_later(waiter)
-        else:
-            request.answer(message, http_status)
 
     def _settle(self, waiter: Waiter, view: Mapping[str, Any]) -> None:
         self._ask_no_more(self._by_task[waiter.task_id].values())
@@ -213,20 +203,21 @@ class Waiting:
             self.timers.clear(waiter)
 
     def _looked(self, waiter: Waiter, message: Mapping[str, Any], http_status: int) -> None:
-        request = waiter.request
+        """A task that is not listened to is unknown, or the store could not tell: then it is asked again."""
+        request, listens = waiter.request, waiter.listen is not None
         if request.over:
             return
-        if "result" in message and message["result"]["status"] in ENDED:
-            self._settle(waiter, message["result"])  # it was not heard of, or is not yet
-        elif "result" in message:
-            self._look_later(waiter, message["result"])
-        elif self.inner.is_gone(message["error"]):
+        if "error" in message and self.inner.is_gone(message["error"]):
             # Or its caller may not read it any more, and another may.
             waiters, rights = self._by_task[waiter.task_id].values(), request.caller.rights
             self._ask_no_more([one for one in waiters if one.request.caller.rights == rights])
             request.answer(message, http_status)
+        elif "result" in message and message["result"]["status"] in ENDED:
+            self._settle(waiter, message["result"])  # it was not heard of, or is not yet
+        elif "result" in message and listens:
+            self._look_later(waiter, message["result"])
         else:
-            self.timers.set(waiter, self.inner.now + (self.inner.recheck_ms or RETRY_MS))
+            self._retry(waiter, (self.inner.recheck_ms or RETRY_MS) if listens else RETRY_MS)
 
     # -- questions -------------------------------------------------------------------------------------
 
