@@ -287,7 +287,7 @@ class FollowedTasks:
         waiting.discard(key)
         if not waiting <= {""} or inner not in self._updates:
             return
-        self._updates.discard(inner)
+        self._updates.remove(inner)
         if waiting:
             self.channel.give(RequestFailed(inner, "an answer did not reach the server"))
         else:
