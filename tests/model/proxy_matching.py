@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from re import compile as pattern
 from typing import Any, Final
 
-from mcp_tasks_proto.proxy import DrawRandom, LoadTask, SaveBinding, SaveSnapshot, SendUpstream
+from mcp_tasks_proto.proxy import Binding, DrawRandom, LoadTask, SaveBinding, SaveSnapshot, SendUpstream
 from mcp_tasks_proto.testing.model.proxy import complete, kinds_of
 from tests.model.proxy_wants import Binds, Draws, Keeps, Loads, Sends, Want
 
-__all__ = ["check_secrets", "fits", "is_sent", "same_view"]
+__all__ = ["check_secrets", "fits", "has_all", "is_sent", "same_view"]
 
 SECRET: Final = pattern(r"\bup-[0-9]+\b(?!-)")
 """The ids of all upstreams."""
@@ -33,11 +33,16 @@ def fits(want: Want, effect: LoadTask | SaveBinding | SaveSnapshot | DrawRandom)
         case Binds(handle=handle, binding=wanted), SaveBinding(binding=binding, entry=entry):
             assert binding is not None
             assert binding.handle == entry.handle == handle, "PRX.5: of the randomness that was drawn"
-            return all(getattr(binding, name) == value for name, value in wanted.items())
+            return has_all(binding, wanted)
         case Keeps(handle=handle, view=view, polled=polled), SaveSnapshot(snapshot=snapshot):
             as_wanted = handle == snapshot.handle and polled == effect.observation.polled
             return as_wanted and same_view(snapshot.view, view)
     return False
+
+
+def has_all(binding: Binding, wanted: Mapping[str, Any]) -> bool:
+    """Whether a binding is as it was wanted."""
+    return all(getattr(binding, name) == value for name, value in wanted.items())
 
 
 def is_sent(want: Want, effect: SendUpstream) -> bool:

@@ -230,7 +230,6 @@ class Requests:
         task_id: str | None,
         apply: Callable[[str, int], PeerAnswer],
     ) -> Generator[Want, Any, Binds]:
-        random = yield Draws()
         binding = {
             "upstream": path.upstream,
             "authorization": path.authorization,
@@ -239,7 +238,7 @@ class Requests:
             "project": caller.project,
             "tool": name,
         }
-        handle = to_text(random)
+        handle = to_text((yield Draws(binding=binding)))
         want = Binds(binding=binding, apply=apply, handle=handle)
         want.early = yield want
         return want

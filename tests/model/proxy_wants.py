@@ -74,7 +74,9 @@ class Loads(Want):
 
 @define(eq=False, kw_only=True)
 class Draws(Want):
-    """Randomness, for a handle."""
+    """Randomness, for the handle of a binding. Which of several gets which draw shows when it is saved."""
+
+    binding: dict[str, Any]
 
 
 @define(eq=False, kw_only=True)

@@ -63,6 +63,7 @@ from mcp_tasks_proto.testing.model.proxy import (
     Said,
 )
 from mcp_tasks_proto.testing.model.proxy.views import shown_view
+from mcp_tasks_proto.wire.base64url import to_text
 from mcp_tasks_proto.wire.jsonrpc import notification_message
 from tests.model.proxy_callers import (
     KEEP_MS,
@@ -73,7 +74,7 @@ from tests.model.proxy_callers import (
     access_of,
 )
 from tests.model.proxy_listening import Listening
-from tests.model.proxy_matching import check_secrets, fits, is_sent, same_view
+from tests.model.proxy_matching import check_secrets, fits, has_all, is_sent, same_view
 from tests.model.proxy_requests import Requests
 from tests.model.proxy_upstreams import SomeUpstream
 from tests.model.proxy_wants import (
@@ -86,6 +87,7 @@ from tests.model.proxy_wants import (
     SAVED,
     TIMED_OUT,
     Binds,
+    Draws,
     Given,
     Keeps,
     Knows,
@@ -141,6 +143,10 @@ class World:
     dies_after: int | None = None
     """After how many effects of the next step the process ends."""
     _by_token: dict[Any, Want] = field(init=False, factory=dict)
+    _draws: list[Draws] = field(init=False, factory=list)
+    """Those for whom randomness was asked for."""
+    _drawn: dict[str, bytes] = field(init=False, factory=dict)
+    """What has come of it, by the handle that it makes."""
     _by_name: dict[int, Want] = field(init=False, factory=dict)
     _discoveries: dict[tuple[str, str], Asked] = field(init=False, factory=dict)
     _purge_at_ms: int = field(init=False, default=0)
@@ -435,10 +441,13 @@ class World:
                 assert same_view(kept.view, end.view), "PRX.13: the first end stands"
                 return fact, end.view
             case DrawRandom(), _:
-                return fact, fact.random
+                self._drawn[to_text(fact.random)] = fact.random
+                return fact, LOADED
         return fact, LOADED
 
     def _outcome(self, want: Want | None, asked: Any, outcome: Any) -> None:
+        if isinstance(asked, DrawRandom):
+            return  # whom it is for shows when a binding is saved
         if want is None:
             self.listening.served(asked, outcome)
         else:
@@ -577,9 +586,10 @@ class World:
             self._notes,
             self._drops,
             self._stops,
+            self._draws,
         ):
             left.clear()
-        for names in (self.in_flight, self._by_token, self._by_name, self._discoveries):
+        for names in (self.in_flight, self._by_token, self._by_name, self._discoveries, self._drawn):
             names.clear()
         self.begin_process()
 
@@ -643,6 +653,8 @@ class World:
         assert not unmet, f"nothing was done for {[want.story.about for want in unmet if want.story]}"
         assert not any(left), f"nothing was said of {left}"
         self._wants.clear()
+        draws = [want for want in self._draws if want.story is not None and want.story.awaited is want]
+        assert len(draws) <= sum(isinstance(one, DrawRandom) for one in self.asked), "a draw was not used"
         self.listening.check_step()
         self._check_deadline()
         if dies_after is not None:
@@ -711,13 +723,29 @@ class World:
 
     def _asks(self, effect: LoadTask | SaveBinding | SaveSnapshot | DrawRandom) -> None:
         self.asked.append(effect)
+        if isinstance(effect, SaveBinding):
+            self._hand_out(effect)
         want = self._wanted(lambda want: fits(want, effect))
         if want is None:
             assert isinstance(effect, LoadTask | SaveSnapshot), f"nobody wanted {effect}"
             self.listening.asks(effect)
             return
+        if isinstance(want, Draws):
+            self._draws.append(want)
+            return
         want.token = effect.token
         self._by_token[effect.token] = want
+
+    def _hand_out(self, effect: SaveBinding) -> None:
+        """Give what was drawn for a handle to who wants such a binding (PRX.5)."""
+        binding = effect.binding
+        if binding is None or binding.handle not in self._drawn:
+            return
+        random = self._drawn.pop(binding.handle)
+        want = next((one for one in self._draws if has_all(binding, one.binding)), None)
+        if want is not None:
+            self._draws.remove(want)
+            self._resume(want, random)
 
     def _sent(self, effect: SendUpstream) -> None:
         self.in_flight[effect.request] = effect
