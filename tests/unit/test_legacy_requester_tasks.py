@@ -65,6 +65,13 @@ def asked(**options: Any) -> tuple[LegacyHost, int, str]:
     return host, call, host.of(Prompt)[-1].key
 
 
+def ask_again(host: LegacyHost) -> None:
+    """Have the stream of the question break, and the server ask the same once more."""
+    host.fail("tasks/result")
+    poll(host, "input_required", at=1)
+    host.ask_client("elicitation/create", related(elicitation()), message_id="q2", on="tasks/result")
+
+
 # -- how it stands, and how it ends ------------------------------------------------------------------------
 
 
@@ -567,9 +574,7 @@ def test_what_was_answered_as_the_stream_broke_is_answered_again() -> None:
     host, call, key = asked()
     host.answer(call, key, ACCEPTED)
     host.take_all()
-    host.fail("tasks/result")
-    poll(host, "input_required", at=1)
-    host.ask_client("elicitation/create", related(elicitation()), message_id="q2", on="tasks/result")
+    ask_again(host)
     host.take_all()
     assert [response["id"] for response in host.responses()] == ["q", "q2"]
     assert len(host.of(Prompt)) == 1
@@ -589,9 +594,7 @@ def test_inp1_an_answer_that_is_on_its_way_is_not_sent_beside_itself() -> None:
 def test_upd5_what_becomes_of_an_answer_to_what_was_asked_again_since_says_nothing() -> None:
     host, _, key = asked()
     update = host.ask("tasks/update", {"taskId": TASK, "inputResponses": {key: ACCEPTED}})
-    host.fail("tasks/result")
-    poll(host, "input_required", at=1)
-    host.ask_client("elicitation/create", related(elicitation()), message_id="q2", on="tasks/result")
+    ask_again(host)
     first, second = host.waiting("response")
     host.answer_http(first, 503)
     assert update not in host.outcomes
@@ -604,9 +607,7 @@ def test_upd3_an_answer_that_was_taken_and_is_asked_for_again_is_sent_until_it_g
     host, call, key = asked()
     host.answer(call, key, ACCEPTED)
     host.take_all()
-    host.fail("tasks/result")
-    poll(host, "input_required", at=1)
-    host.ask_client("elicitation/create", related(elicitation()), message_id="q2", on="tasks/result")
+    ask_again(host)
     for number in (1, 2):
         assert [response["id"] for response in host.responses()] == ["q", *(["q2"] * number)]
         host.answer_http("response", 503)
@@ -621,9 +622,7 @@ def test_upd3_an_answer_that_was_taken_stays_the_answer() -> None:
     host, call, key = asked()
     host.answer(call, key, ACCEPTED)
     host.take_all()
-    host.fail("tasks/result")
-    poll(host, "input_required", at=1)
-    host.ask_client("elicitation/create", related(elicitation()), message_id="q2", on="tasks/result")
+    ask_again(host)
     host.answer_http("response", 503)
     host.ask("tasks/update", {"taskId": TASK, "inputResponses": {key: DECLINED}})
     assert host.responses()[-1]["result"] == related(ACCEPTED)
