@@ -6,7 +6,7 @@ first, that one is told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from attrs import define
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject, unknown_task
 from mcp_tasks_proto.inputs import LoadFailed
+from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.proxy.bindings import Binding
 from mcp_tasks_proto.proxy.desk import Desk
 from mcp_tasks_proto.proxy.errors import Trouble, trouble
@@ -38,6 +39,10 @@ class Fetching:
     """Fetches views, and reads those that come by themselves."""
 
     desk: Desk
+    unasked: Callable[[Binding], bool]
+    """Whether a task that waits for input may have asked another process of the proxy for it."""
+    strange: Callable[[Binding, Collection[str]], bool]
+    """Whether any of these keys may be of what a task has asked another process."""
 
     def fetch(self, binding: Binding, then: Callable[[Seen | ErrorObject], None], *, polled: bool) -> None:
         """Ask how a task stands; ``polled``: because its caller did. It may be asked again (PRX.4)."""
@@ -90,22 +95,27 @@ class Fetching:
         """Carry answers up, those to outstanding keys, verbatim; ``then`` gets the error, if there is one.
 
         What is outstanding, and of which kind it is, the upstream says just before: none of it is kept here.
+        An answer that another process may be waiting for is not acknowledged, whatever becomes of the others.
         """
 
         def seen(task: Seen | ErrorObject) -> None:
             if isinstance(task, ErrorObject):
                 return then(task)
             answers = {key: responses[key] for key in task.requests if key in responses}
+            others = responses.keys() - answers.keys()
+            elsewhere = not task.status.terminal and self.strange(binding, others)
+            done = trouble(Trouble.ELSEWHERE) if elsewhere else None
             if not answers:
-                return then(None)
+                return then(done)
             if error := check_answers(task.requests, answers, capabilities):
                 return then(error)
-            return self.request(binding, "tasks/update", {"inputResponses": answers}, answered)
+            taken = partial(answered, done)
+            return self.request(binding, "tasks/update", {"inputResponses": answers}, taken)
 
-        def answered(answer: Answer) -> None:
+        def answered(done: ErrorObject | None, answer: Answer) -> None:
             error = answer.error
             if answer.result is not None:
-                then(None)
+                then(done)
             elif error is not None and error.code == ErrorCode.INVALID_PARAMS:
                 # The task was there a moment ago, so that this is about the answers.
                 then(self.desk.rewriter(binding).error(error))
@@ -144,7 +154,8 @@ class Fetching:
             return then(trouble(seen))
         if not seen.status.terminal:
             self.desk.note(binding, seen.status, polled=polled)
-            return then(seen)
+            waits = seen.status is Status.INPUT_REQUIRED and not seen.requests
+            return then(trouble(Trouble.ELSEWHERE) if waits and self.unasked(binding) else seen)
 
         def kept(end: Seen | None) -> None:
             then(end if end is not None and self._readable(end) else seen)

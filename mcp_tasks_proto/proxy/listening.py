@@ -495,5 +495,7 @@ WITHDRAWN: Final = invalid_request("not authorized")
 
 _GONE: Final = (unknown_task(), trouble(Trouble.TASK_LOST))
 """After this there is nothing more to hear of a task; whatever else is in the way may end (SUB.2)."""
-_PASSING: Final = tuple(trouble(one) for one in (Trouble.UNAVAILABLE, Trouble.STORE, Trouble.INVALID))
+_PASSING: Final = tuple(
+    trouble(one) for one in (Trouble.UNAVAILABLE, Trouble.STORE, Trouble.INVALID, Trouble.ELSEWHERE)
+)
 """What may be better at the next poll."""

@@ -260,6 +260,10 @@ class ProxySettings:
     deleted_projects: frozenset[str] = frozenset()
     """Projects of which nothing is to be kept: what there is, is removed at once (HIS.4). Whoever names them
     gives nobody access to them any more."""
+    several_processes: bool = False
+    """Whether other processes of this proxy serve the same handles, as from one store. Of sealed handles that
+    is taken for granted. Of use to :class:`~mcp_tasks_proto.legacy.proxy.DualEraProxy` alone: questions of a
+    legacy upstream are asked of one of them."""
     sealer: Sealer
     """Seals ``requestState``. One that encrypts, where upstreams' own states must not be read by callers."""
     limits: ProxyLimits = field(factory=ProxyLimits)
