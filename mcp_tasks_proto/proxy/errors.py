@@ -62,7 +62,7 @@ TROUBLE_TABLE: Final[Mapping[Trouble, tuple[str, bool | None]]] = {
     Trouble.NOT_STORED: ("the proxy could not keep the task, which was cancelled", None),
     Trouble.STORE: ("the proxy's store did not answer; try again", True),
     Trouble.ELSEWHERE: (
-        "what this is about was not asked of this process of the proxy, but maybe of another; try again",
+        "this process of the proxy was not asked for this input, but another one may have been; try again",
         True,
     ),
     Trouble.LOST: ("the proxy that ran the call is gone, and what came of it is not known", None),

@@ -90,7 +90,8 @@ class ProxyLimits:
     meta_depth: int = _positive(16)
     """How deep those may be nested."""
     request_state_ms: int = _positive(900_000)
-    """How long a ``requestState`` is accepted (INP.4)."""
+    """How long a ``requestState`` is accepted (INP.4). As long, where there are several processes, each waits
+    for what a legacy upstream's task asks if nobody asks about that task."""
     request_timeout_ms: int = _positive(30_000)
     """For an upstream's answer to anything but a call that may take its time."""
     call_timeout_ms: int = _positive(300_000)

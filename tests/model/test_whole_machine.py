@@ -71,6 +71,7 @@ class WholeMachine(RuleBasedStateMachine):
         person_skew_ms=skews,
         then_ms=pauses,
         servers=st.sampled_from(["modern", "modern", "legacy", "legacy", "legacy, found out", *SERVERS]),
+        several=seldom,
     )
     def begin(
         self,
@@ -83,8 +84,13 @@ class WholeMachine(RuleBasedStateMachine):
         person_skew_ms: int,
         then_ms: int,
         servers: str,
+        several: bool,
     ) -> None:
-        """There is somebody with an errand, mostly with a task by now."""
+        """There is somebody with an errand, mostly with a task by now.
+
+        Several processes of the proxy are before servers of 2025-11-25, where these make a difference. Their
+        callers speak the modern era: sessions and tasks of a process's own are that process's.
+        """
         self.whole = Whole(
             plan=plan,
             codec=CODECS[codec],
@@ -92,6 +98,7 @@ class WholeMachine(RuleBasedStateMachine):
             legacy=frozenset(legacy),
             skews=server_skews,
             proxy_skew_ms=proxy_skew_ms,
+            places=2 if several and not legacy and "legacy_servers" in SERVERS[servers] else 1,
             **SERVERS[servers],
         )
         self.whole.people[PEOPLE[0]].skew_ms = person_skew_ms
@@ -146,7 +153,7 @@ class WholeMachine(RuleBasedStateMachine):
         if who == "proxy" and nap_ms:
             self.whole.close_proxy()
         elif who == "proxy":
-            self.whole.restart_proxy()
+            self.whole.restart_proxy(number % self.whole.places)
         elif who in PEOPLE:
             self.whole.restart_person(who)
         elif nodes and nap_ms:

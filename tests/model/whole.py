@@ -53,6 +53,7 @@ from mcp_tasks_proto.proxy import (
     Note,
     ProxyEngine,
     ProxyInput,
+    ProxyLimits,
     ProxySettings,
     Purge,
     SaveBinding,
@@ -168,10 +169,15 @@ class Whole:
     """Whether the servers do."""
     era_is_known: bool = True
     """Whether the proxy is told which of the two the servers speak; else it finds out."""
+    server_processes: int = 2
+    thinks_ms: int = THINKS_MS
+    """How long people take to answer."""
     places: int = 1
     """How many processes the proxy has at the same time."""
     in_turn: bool = False
     """Whether requests go to each of them in turn; else all of one person's go to the same."""
+    patience_ms: int = 60_000
+    """How long one of several follows a task that nobody asks it about."""
     moved: int = 0
     """By how many places everybody has moved on from where they began."""
     skews: Iterable[int] = ()
@@ -192,6 +198,10 @@ class Whole:
     """Whose each of them is."""
     answered: dict[str, set[str]] = field(init=False, factory=dict)
     """The keys of each that had an answer, from whoever."""
+    acknowledged: set[tuple[int, str]] = field(init=False, factory=set)
+    """Errand and question of every answer of which somebody heard that it was taken."""
+    asked: Counter[str] = field(init=False, factory=Counter)
+    """How often each person was asked something."""
     processes: list[Process | None] = field(init=False)
     """Those of the proxy. ``None``: one has ended, and the next one has not begun."""
     proxies: int = field(init=False, default=0)
@@ -206,6 +216,7 @@ class Whole:
         self.network = Network(
             make_engine=make_legacy_engine if self.legacy_servers else make_engine,
             work=self._work,
+            size=self.server_processes,
             fates=self.server_fates,
             skews=self.skews,
         )
@@ -324,9 +335,10 @@ class Whole:
                 connection = person.connections[number]
                 self.roads.carry(connection, "there", connection.close)
             case Prompt():
+                self.asked[person.name] += 1
                 if person.name not in self.legacy:
                     self._check_prompt(person, effect)
-                self.network.later(THINKS_MS, partial(self._answer, person, effect))
+                self.network.later(self.thinks_ms, partial(self._answer, person, effect))
 
     def _check_prompt(self, person: Person, prompt: Prompt) -> None:
         """What was answered is not asked again, nor what is on show already (REQ.4, INP.1).
@@ -446,6 +458,7 @@ class Whole:
             upstreams=(upstream,),
             bridging=bool(self.legacy),
             several_processes=self.places > 1,
+            limits=ProxyLimits() if self.places == 1 else ProxyLimits(request_state_ms=self.patience_ms),
         )
         make = DualEraProxy if self.knows_both_eras else ProxyEngine
         engine = make(settings=settings, codec=self.codec, node=f"proxy-{self.proxies}")
@@ -566,6 +579,7 @@ class Whole:
             if isinstance(effect, Send):
                 connection.last_event_id = effect.event_id or connection.last_event_id
             if self.people[person.name].host is host and (number in host.in_flight or not legacy):
+                self._note_what_is_taken(person, number, effect)
                 self.tell_person(person, news)
 
         self.roads.carry(connection, "back", hear, again=None if legacy else hear)
@@ -573,6 +587,18 @@ class Whole:
             self.network.later(1, partial(self.tell_proxy, process, StreamReady(key)))
         elif isinstance(effect, Reply):
             del process.callers[key]
+
+    def _note_what_is_taken(self, person: Person, number: int, effect: Reply | Send | OpenStream) -> None:
+        """Note which answers somebody hears to have been taken."""
+        sent = person.host.in_flight.get(number)
+        taken = isinstance(effect, Reply) and effect.message is not None and "result" in effect.message
+        if not taken or not isinstance(sent, SendRequest) or sent.message["method"] != "tasks/update":
+            return
+        params = sent.message["params"]
+        for errand in self.errands:
+            if errand.reference is not None and errand.reference["taskId"] == params["taskId"]:
+                names = [response["content"]["name"] for response in params["inputResponses"].values()]
+                self.acknowledged |= {(errand.number, name) for name in names}
 
     # -- in the end ------------------------------------------------------------------------------------------
 
