@@ -44,12 +44,22 @@ class Fetching:
     strange: Callable[[Binding, Collection[str]], bool]
     """Whether any of these keys may be of what a task has asked another process."""
 
-    def fetch(self, binding: Binding, then: Callable[[Seen | ErrorObject], None], *, polled: bool) -> None:
-        """Ask how a task stands; ``polled``: because its caller did. It may be asked again (PRX.4)."""
+    def fetch(
+        self,
+        binding: Binding,
+        then: Callable[[Seen | ErrorObject], None],
+        *,
+        polled: bool,
+        bare: bool = False,
+    ) -> None:
+        """Ask how a task stands; ``polled``: because its caller did. It may be asked again (PRX.4).
+
+        ``bare``: what the task asks is not told with it, so that it need not be known.
+        """
 
         def answered(answer: Answer) -> None:
             if answer.result is not None:
-                self.take_in(binding, answer.result, then, polled=polled)
+                self.take_in(binding, answer.result, then, polled=polled, bare=bare)
             elif answer.error is not None and answer.error.code == ErrorCode.INVALID_PARAMS:
                 self._look_again(binding, then, answer)
             else:
@@ -147,6 +157,7 @@ class Fetching:
         then: Callable[[Seen | ErrorObject], None],
         *,
         polled: bool = False,
+        bare: bool = False,
     ) -> None:
         """Read a view, be it of an answer or of a notification, and tell it once it may be told."""
         seen = self._read(binding, members)
@@ -154,8 +165,8 @@ class Fetching:
             return then(trouble(seen))
         if not seen.status.terminal:
             self.desk.note(binding, seen.status, polled=polled)
-            waits = seen.status is Status.INPUT_REQUIRED and not seen.requests
-            return then(trouble(Trouble.ELSEWHERE) if waits and self.unasked(binding) else seen)
+            lacks_requests = seen.status is Status.INPUT_REQUIRED and not seen.requests and not bare
+            return then(trouble(Trouble.ELSEWHERE) if lacks_requests and self.unasked(binding) else seen)
 
         def kept(end: Seen | None) -> None:
             then(end if end is not None and self._readable(end) else seen)

@@ -33,8 +33,9 @@ SERVERS: Final[dict[str, Any]] = {
     "legacy": {"legacy_servers": True},
     "modern, found out": {"era_is_known": False},
     "legacy, found out": {"legacy_servers": True, "era_is_known": False},
+    "legacy, by several": {"legacy_servers": True, "places": 2},
 }
-"""What they speak, and whether the proxy has to find that out."""
+"""What they speak, whether the proxy has to find that out, and of how many processes it is."""
 seldom = st.sampled_from([False, False, False, True])
 delays = st.sampled_from([1, 5, 40, 300, 2_500, 9_000])
 weathers = st.lists(
@@ -71,7 +72,6 @@ class WholeMachine(RuleBasedStateMachine):
         person_skew_ms=skews,
         then_ms=pauses,
         servers=st.sampled_from(["modern", "modern", "legacy", "legacy", "legacy, found out", *SERVERS]),
-        several=seldom,
     )
     def begin(
         self,
@@ -84,22 +84,20 @@ class WholeMachine(RuleBasedStateMachine):
         person_skew_ms: int,
         then_ms: int,
         servers: str,
-        several: bool,
     ) -> None:
         """There is somebody with an errand, mostly with a task by now.
 
-        Several processes of the proxy are before servers of 2025-11-25, where these make a difference. Their
-        callers speak the modern era: sessions and tasks of a process's own are that process's.
+        Callers of several processes speak the modern era: sessions belong to one of them.
         """
+        facts = SERVERS[servers]
         self.whole = Whole(
             plan=plan,
             codec=CODECS[codec],
             listen=listen,
-            legacy=frozenset(legacy),
+            legacy=frozenset(() if "places" in facts else legacy),
             skews=server_skews,
             proxy_skew_ms=proxy_skew_ms,
-            places=2 if several and not legacy and "legacy_servers" in SERVERS[servers] else 1,
-            **SERVERS[servers],
+            **facts,
         )
         self.whole.people[PEOPLE[0]].skew_ms = person_skew_ms
         self.whole.call(PEOPLE[0])

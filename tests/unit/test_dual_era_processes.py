@@ -207,6 +207,22 @@ def test_inp1_where_nobody_can_be_asked_nothing_is() -> None:
     assert view(first.reply_to(exchange))["inputRequests"] == {}
 
 
+def test_leg3_a_caller_of_2025_is_told_that_its_task_waits() -> None:
+    """What is asked is no part of that: it comes as a request of its own."""
+    host = make_dual_era(KNOWN, bridging=True, **SHARED)
+    opening = host.initialize(FORMS)
+    host.open_session()
+    assert "result" in host.reply_to(opening)
+    call = host.ask("tools/call", {"name": "render", "arguments": {}, "task": {}})
+    host.streams_open()
+    host.answer("tools/call", {"task": legacy_task()})
+    handle = result(host.reply_to(call))["task"]["taskId"]
+    exchange = host.ask("tasks/get", {"taskId": handle})
+    host.answer("tasks/get", legacy_task("input_required"))
+    host.advance(2_000)
+    assert result(host.reply_to(exchange))["status"] == "input_required"
+
+
 def test_sub2_who_listens_is_told_when_it_is_asked_here() -> None:
     host = make_dual_era(KNOWN, **SHARED)
     host.reads = True
