@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 from mcp_tasks_adapters import RequestFacts
 from mcp_tasks_adapters.asgi import asgi_proxy_app
-from mcp_tasks_adapters.client import Cancelled, Completed, NoResultError
+from mcp_tasks_adapters.client import Cancelled, Completed, Failed, NoResultError
 from mcp_tasks_adapters.proxy import AesGcm, Caller, HttpUpstream, Proxy, SqliteProxyStore
 from mcp_tasks_adapters.stores.sealing import RecordKeys
 
@@ -195,10 +195,13 @@ def test_upd3_a_proxy_that_a_legacy_upstream_has_not_asked_takes_no_answer(loop:
             ):
                 call = await client.call_tool("ask")
                 await asked.wait()
-                (key,) = (await client.get_task(call.task_id)).input_requests
+                assert call.task_id is not None
+                (key,) = (await client.get_task(call.task_id)).input_requests or {}
                 with pytest.raises(NoResultError) as refused:
                     await elsewhere.update_task(call.task_id, {key: NAMED})
-                assert refused.value.outcome.data == {"reason": "asked_elsewhere", "retryable": True}
+                outcome = refused.value.outcome
+                assert isinstance(outcome, Failed)
+                assert outcome.data == {"reason": "asked_elsewhere", "retryable": True}
                 may_answer.set()
                 assert texts(await call.settle()) == [str(NAMED)]
 
