@@ -118,7 +118,7 @@ class ProxyEngine:
             upstreams=self._upstreams,
             discoveries=self._discoveries,
         )
-        fetching = Fetching(desk, unasked=self._unasked, strange=self._strange)
+        fetching = Fetching(desk, unasked=self._unasked, strange=self._strange, used=self._used)
         rounds = Rounds(desk)
         self._advertisements = Advertisements(desk)
         self._orphans = Orphans(shared=shared, upstreams=self._upstreams)
@@ -231,6 +231,9 @@ class ProxyEngine:
     def _strange(self, binding: Binding, keys: Collection[str]) -> bool:
         """Whether any of these keys may be of what a task has asked another process; likewise."""
         return False
+
+    def _used(self, binding: Binding) -> None:
+        """A caller has asked this process about a task."""
 
     def _upstream_answered(self, answered: UpstreamAnswered) -> None:
         self._upstreams.answered(answered.request, answered.message, answered.http_status)

@@ -43,6 +43,8 @@ class Fetching:
     """Whether a task that waits for input may have asked another process of the proxy for it."""
     strange: Callable[[Binding, Collection[str]], bool]
     """Whether any of these keys may be of what a task has asked another process."""
+    used: Callable[[Binding], None]
+    """Is told that a caller has asked this process about a task."""
 
     def fetch(
         self,
@@ -51,10 +53,12 @@ class Fetching:
         *,
         polled: bool,
         bare: bool = False,
+        quiet: bool = False,
     ) -> None:
         """Ask how a task stands; ``polled``: because its caller did. It may be asked again (PRX.4).
 
-        ``bare``: what the task asks is not told with it, so that it need not be known.
+        ``bare``: what the task asks is not told with it, so that it need not be known. ``quiet``: nobody
+        has asked just now, as where a listener is kept up to date.
         """
 
         def answered(answer: Answer) -> None:
@@ -66,6 +70,8 @@ class Fetching:
                 then(self.refusal(binding, answer))
 
         self.request(binding, "tasks/get", {}, answered)
+        if not quiet:
+            self.used(binding)
 
     def _look_again(
         self, binding: Binding, then: Callable[[Seen | ErrorObject], None], answer: Answer

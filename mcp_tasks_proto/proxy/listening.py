@@ -265,7 +265,8 @@ class Listeners:
                 then=partial(self._looked_again, listened),
             )
         else:
-            self.fetching.fetch(listened.binding, partial(self._polled, listened), polled=False)
+            polled = partial(self._polled, listened)
+            self.fetching.fetch(listened.binding, polled, polled=False, quiet=True)
 
     def _looked_again(self, listened: Listened, task: Lookup) -> None:
         if isinstance(task, KnownTask):

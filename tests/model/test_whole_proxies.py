@@ -16,6 +16,7 @@ import pytest
 from mcp_tasks_proto.legacy.proxy import DualEraUpstreams
 from mcp_tasks_proto.legacy.proxy.upstream import DualEraUpstream
 from mcp_tasks_proto.proxy import StoredHandles
+from mcp_tasks_proto.proxy.fetching import Fetching
 from mcp_tasks_proto.testing import Crash, Fate
 from tests.model.mill import Grinding
 from tests.model.planting import Fault, always, must_be_found
@@ -108,10 +109,12 @@ def test_upd3_an_answer_is_not_acknowledged_and_lost_where_both_are_asked(thinks
     alternate_where_both_are_asked(thinks_ms=thinks_ms)
 
 
-@pytest.mark.parametrize("thinks_ms", THINKS_MS)
-def test_leg8_who_has_moved_on_is_asked_by_the_other_process_in_the_end(thinks_ms: int) -> None:
+@pytest.mark.parametrize("listen", [False, True], ids=["polling", "listening"])
+@pytest.mark.parametrize("thinks_ms", [500, 4_000])
+def test_leg8_who_has_moved_on_is_asked_by_the_other_process_in_the_end(thinks_ms: int, listen: bool) -> None:
+    """A stream that is open stays where it is."""
     for at_ms in range(100, 4_000, 300):
-        move_on(at_ms=at_ms, thinks_ms=thinks_ms)
+        move_on(at_ms=at_ms, thinks_ms=thinks_ms, listen=listen)
 
 
 def test_req6_whatever_becomes_of_one_process_at_one_effect() -> None:
@@ -154,8 +157,15 @@ FAULTS: Final = [
         rule="LEG.8",
         what="a task is followed for ever by who was asked first",
         where=DualEraUpstream,
-        name="_wait_for_more",
+        name="wait_for_more",
         plant=always(None),
+    ),
+    Fault(
+        rule="LEG.8",
+        what="a task is followed for as long as somebody listens",
+        where=Fetching,
+        name="fetch",
+        plant=lambda fetch: lambda self, *given, quiet=False, **more: fetch(self, *given, **more),
     ),
 ]
 
@@ -169,5 +179,6 @@ def test_a_fault_that_is_planted_in_processes_of_a_proxy_is_found(
             yield partial(alternate, thinks_ms=thinks_ms)
             yield partial(alternate_where_both_are_asked, thinks_ms=thinks_ms)
             yield partial(move_on, at_ms=1_300, thinks_ms=thinks_ms)
+        yield partial(move_on, at_ms=2_200, thinks_ms=4_000, listen=True)
 
     must_be_found(fault, tell_all(), monkeypatch)

@@ -33,12 +33,12 @@ KNOWN: Final = Upstream(name="renderer", era="legacy")
 SHARED: Final[dict[str, Any]] = {"several_processes": True}
 
 
-def start(host: DualEraHost) -> str:
+def start(host: DualEraHost, **more: Any) -> str:
     """Have a process make a task; return its handle."""
     exchange = host.request("tools/call", {"name": "render", "arguments": {}}, capabilities=FORMS)
     host.open_session()
     host.streams_open()
-    host.answer("tools/call", {"task": legacy_task()})
+    host.answer("tools/call", {"task": legacy_task(**more)})
     handle: str = result(host.reply_to(exchange))["taskId"]
     return handle
 
@@ -279,15 +279,37 @@ def test_leg8_a_task_that_nobody_asks_about_is_left_to_the_other_processes() -> 
 
 def test_leg8_a_process_is_as_patient_as_the_upstream_wants_its_polls_to_be() -> None:
     host = make_dual_era(KNOWN, proxy_limits=ProxyLimits(request_state_ms=MINUTE_MS), **SHARED)
-    handle = start(host)
+    handle = start(host, pollInterval=5 * MINUTE_MS)
     asked(host, handle)
-    view(host.reply_to(poll(host, handle, pollInterval=5 * MINUTE_MS)))
     host.advance(10 * MINUTE_MS - 1)
     assert waits(host)
     host.advance(1)
     assert not waits(host)
-    view(host.reply_to(poll(host, handle, "working", pollInterval=2**60)))
+
+
+def test_leg8_no_process_waits_beyond_the_end_of_time() -> None:
+    host = make_dual_era(KNOWN, **SHARED)
+    poll(host, start(host, pollInterval=2**60))
     assert host.deadline is not None
+
+
+def test_leg8_who_only_listens_here_may_ask_elsewhere() -> None:
+    """A stream may stay open where its caller was for a while only; the others are asked in the end."""
+    host = make_dual_era(KNOWN, proxy_limits=ProxyLimits(request_state_ms=MINUTE_MS), **SHARED)
+    host.reads = True
+    handle = start(host)
+    host.request("subscriptions/listen", {"notifications": {"taskIds": [handle]}}, capabilities=FORMS)
+    host.answer("tasks/get", legacy_task("input_required"))
+    host.asks("elicitation/create", FORM, on="tasks/result")
+    opened = len(host.sent_legacy("tasks/result"))
+    for _ in range(59):
+        host.advance(1_000)
+        host.answer("tasks/get", legacy_task("input_required"))
+    assert len(host.sent_legacy("tasks/result")) == opened
+    host.advance(1_000)
+    assert not waits(host)
+    host.answer("tasks/get", legacy_task("input_required"))
+    assert len(host.sent_legacy("tasks/result")) == opened + 1, "it waits again, but not as the first"
 
 
 def test_leg8_where_there_are_no_others_a_person_has_all_the_time_there_is() -> None:

@@ -276,8 +276,6 @@ class DualEraUpstream:
             self._follow(result.get("taskId"), params["_meta"][CLIENT_CAPABILITIES])
         elif method == "tasks/get" and (result is None or at(result, "status") in ENDED):
             self._leave(params["taskId"])
-        elif method == "tasks/get":
-            self._wait_for_more(params["taskId"], at(result, "pollIntervalMs"))
         if result is None:
             return message
         if method in ("server/discover", "tools/list"):
@@ -306,17 +304,17 @@ class DualEraUpstream:
             self._leave(next(iter(self._tasks)))
         self._tasks[task_id] = None
         self._legacy.follow_task(task_id, capabilities)
-        self._wait_for_more(task_id)
+        if known is self:
+            self.wait_for_more(task_id, 0)
 
-    def _wait_for_more(self, task_id: str, poll_interval_ms: Any = None) -> None:
-        """Follow a task for as long as it is asked about, where there are others who may.
+    def wait_for_more(self, task_id: str, poll_interval_ms: int) -> None:
+        """Follow a task for as long as its caller asks about it here, where there are others to be asked.
 
         What it asks is asked of who follows it, and by most servers of nobody else meanwhile: a caller that
         came to this process before, and comes to another one now, would wait for ever.
         """
         if self.several and task_id in self._tasks:
-            hint_ms = poll_interval_ms if type(poll_interval_ms) is int else 0
-            patience_ms = max(self.settings.limits.request_state_ms, 2 * hint_ms)
+            patience_ms = max(self.settings.limits.request_state_ms, 2 * poll_interval_ms)
             self.timers.set(("followed", task_id), min(self._finder.now + patience_ms, LAST_MS))
 
     def _leave(self, task_id: str) -> None:

@@ -172,6 +172,12 @@ class DualEraUpstreams(ProxyEngine):
         # There is no way to a server that is not configured any more: what it asked, nobody knows.
         return bool(keys) if way is None else way.are_strange(binding.upstream_task_id, keys)
 
+    def _used(self, binding: Binding) -> None:
+        way = self._ways.get((binding.upstream, binding.authorization))
+        if way is not None and binding.upstream_task_id is not None:
+            way.wait_for_more(binding.upstream_task_id, binding.poll_interval_ms)
+            self._touched(way)
+
     # -- ways ----------------------------------------------------------------------------------------------
 
     def _way(self, send: SendUpstream) -> DualEraUpstream:
