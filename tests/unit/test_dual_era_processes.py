@@ -318,3 +318,14 @@ def test_leg8_where_there_are_no_others_a_person_has_all_the_time_there_is() -> 
     (key,) = asked(host, handle)
     host.advance(60 * MINUTE_MS)
     assert list(view(host.reply_to(poll(host, handle)))["inputRequests"]) == [key]
+
+
+def test_lim3_a_task_that_cannot_be_asked_about_is_not_followed() -> None:
+    first = make_dual_era(KNOWN)
+    handle = start(first)
+    limits = ProxyLimits(upstream_requests=1)
+    second = make_dual_era(KNOWN, Upstream(name="other"), store=first.store, proxy_limits=limits, **SHARED)
+    second.request("tools/call", {"name": "other__tool", "arguments": {}})
+    exchange = second.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    assert reason(second.reply_to(exchange)) == "upstream_unavailable"
+    assert not waits(second)

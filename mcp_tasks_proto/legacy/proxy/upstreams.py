@@ -174,7 +174,8 @@ class DualEraUpstreams(ProxyEngine):
 
     def _used(self, binding: Binding) -> None:
         way = self._ways.get((binding.upstream, binding.authorization))
-        if way is not None and binding.upstream_task_id is not None:
+        assert binding.upstream_task_id is not None  # it was just asked about
+        if way is not None:  # there is none where nothing could be sent
             way.wait_for_more(binding.upstream_task_id, binding.poll_interval_ms)
             self._touched(way)
 
