@@ -1129,7 +1129,8 @@ def test_leg7_the_store_may_be_late_or_fail_or_answer_nobody() -> None:
     first = host.ask("tasks/list", principal="alice", id=20)
     (listing,) = host.asked
     host.give(LoadFailed(listing.token))
-    assert reason(host.reply_to(first)) == "store_unavailable"
+    refused = error(host.reply_to(first))
+    assert refused["data"] == {"reason": "store_unavailable", "retryable": True}  # as to any other request
     second = host.ask("tasks/list", principal="alice", id=21)
     host.tell("notifications/cancelled", {"requestId": 21}, principal="alice")
     listing = host.asked[-1]

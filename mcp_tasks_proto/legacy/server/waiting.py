@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from mcp_tasks_proto.errors import ErrorObject, internal_error, invalid_params
+from mcp_tasks_proto.errors import STOPPING, STORE_UNAVAILABLE, ErrorObject, internal_error, invalid_params
 from mcp_tasks_proto.input_requests import check_response, missing_capabilities
 from mcp_tasks_proto.legacy.server.inner import Inner, InnerExchange
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest
@@ -137,13 +137,13 @@ class Waiting:
     def _listening_ended(self, waiter: Waiter, message: Mapping[str, Any], http_status: int) -> None:
         """The engine does not listen any more, or never did."""
         match message:
-            case {"error": {"data": {"reason": "store_unavailable"}}}:
+            case {"error": {"data": {"reason": reason}}} if reason == STORE_UNAVAILABLE:
                 waiter.listen = waiter.request.inner = None
                 self._retry(waiter)
             case {"error": _}:
                 waiter.request.answer(message, http_status)
             case _:
-                shutting_down = internal_error("the server is shutting down", reason="shutting_down")
+                shutting_down = internal_error("the server is shutting down", reason=STOPPING)
                 waiter.request.fail(shutting_down, 503)
 
     def _retry(self, waiter: Waiter, pause_ms: int = RETRY_MS) -> None:
