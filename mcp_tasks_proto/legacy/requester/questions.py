@@ -62,18 +62,19 @@ class Question:
     """The answer of which somebody heard that it got there: from then on nobody else brings one."""
 
     @property
-    def outstanding(self) -> bool:
-        """Whether somebody is still to be asked, or to be heard."""
+    def awaits_person(self) -> bool:
+        """Whether somebody here is still to give the answer, and the server to hear it."""
         return self.response is None and not self.over
 
     @property
-    def unanswered(self) -> bool:
-        """Whether the server's request waits. One that became a task was answered with it (LEG.10)."""
-        return self.outstanding and self.drop is None
+    def can_be_taken_back(self) -> bool:
+        """Whether ``notifications/cancelled`` of the server's ends it: nobody here has answered, nor was its
+        request answered with a task, which ``tasks/cancel`` is for (LEG.10)."""
+        return self.awaits_person and self.drop is None
 
     @property
-    def expects_answer(self) -> bool:
-        """Whether the server is still to get its answer."""
+    def undelivered(self) -> bool:
+        """Whether the server waits for the answer and does not have it, be it that somebody has given it."""
         return not self.delivered and not self.over
 
     def is_same_as(self, other: Question) -> bool:
@@ -103,7 +104,7 @@ class Question:
 
     def keep_word(self) -> None:
         """Take an answer to the server once more that was said to have got there, and has not since."""
-        if self._accepted is not None and self.expects_answer and self._on_its_way is None:
+        if self._accepted is not None and self.undelivered and self._on_its_way is None:
             self._send(self._accepted)
 
     def _send(self, response: Mapping[str, Any]) -> None:
@@ -123,7 +124,7 @@ class Question:
 
     def abandon(self) -> None:
         """Nobody here will answer it any more."""
-        if self.outstanding and self.drop is not None:
+        if self.awaits_person and self.drop is not None:
             self.drop()
 
 

@@ -46,9 +46,9 @@ class Followed:
     """Polls that wait for a question."""
 
     @property
-    def outstanding(self) -> dict[str, Question]:
-        """Questions whose answers the server does not have."""
-        return {key: question for key, question in self.questions.items() if question.expects_answer}
+    def undelivered(self) -> dict[str, Question]:
+        """Questions whose answers the server waits for and does not have."""
+        return {key: question for key, question in self.questions.items() if question.undelivered}
 
     def key_of(self, question: Question) -> str | None:
         """Return the key of a question that is asked again (REQ.4); ``None``: it is another one."""
@@ -62,8 +62,8 @@ class Followed:
         return key not in self.questions and key not in self.answered_before
 
     @property
-    def open_questions(self) -> int:
-        """How many it has made: they are known for as long as it is."""
+    def kept_questions(self) -> int:
+        """How many are kept for it: all that it has asked, for as long as it is followed."""
         return len(self.questions)
 
 
@@ -177,7 +177,7 @@ class FollowedTasks:
         if followed.result is None and followed.payload is None:
             answered = partial(self._result_ended, followed)
             followed.result = self.channel.ask(None, "tasks/result", {"taskId": followed.task_id}, answered)
-        if followed.result is None or followed.outstanding:
+        if followed.result is None or followed.undelivered:
             self._show(inner, followed, task)
             return
         followed.parked[inner] = task
@@ -248,10 +248,10 @@ class FollowedTasks:
             question.over |= question.message_id == message_id
 
     def find(self, message_id: str | int) -> Question | None:
-        """Return the question that a request of the server's is; it has no answer yet."""
+        """Return the question that the server may take back by the id of its request."""
         for followed in self._tasks.values():
             for question in followed.questions.values():
-                if question.message_id == message_id and question.unanswered:
+                if question.message_id == message_id and question.can_be_taken_back:
                     return question
         return None
 
@@ -267,7 +267,7 @@ class FollowedTasks:
         answers = {
             key: response
             for key, response in params["inputResponses"].items()
-            if key in followed.questions and followed.questions[key].expects_answer
+            if key in followed.questions and followed.questions[key].undelivered
         }
         if not answers:
             self.channel.reply(inner, complete({}))
@@ -331,9 +331,9 @@ def _add_questions(followed: Followed, view: dict[str, Any]) -> None:
     if view.get("status") == "working":
         for question in followed.questions.values():
             question.over |= question.confirmed and (question.response is None or question.delivered)
-        if followed.outstanding:
+        if followed.undelivered:
             view["status"] = "input_required"
     if view.get("status") == "input_required" and followed.questions:
         for question in followed.questions.values():
             question.confirmed = True
-        view["inputRequests"] = {key: one.request for key, one in followed.outstanding.items()}
+        view["inputRequests"] = {key: one.request for key, one in followed.undelivered.items()}
