@@ -678,6 +678,32 @@ def test_lim3_an_update_that_took_too_long_is_over_whatever_its_answer_does_late
     assert len([one for one in host.of(Reply) if one.exchange == update]) == 1
 
 
+def test_lim3_nothing_is_held_of_updates_that_took_too_long_however_often_the_server_asks_again() -> None:
+    """Each time that it does, the answer has as long to get there as it had at first."""
+    host = make_dual_era(proxy_limits=ProxyLimits(request_timeout_ms=1000))
+    handle = handed_out(host)
+    (key,) = waits_for_input(host, handle, "old-7")
+    answers = {"taskId": handle, "inputResponses": {key: ACCEPTED}}
+
+    def took_too_long(number: int) -> int:
+        update = host.request("tasks/update", answers, capabilities=FORMS)
+        host.answer("tasks/get", legacy_task("input_required"))
+        for again in (f"again {number}", f"and again {number}"):
+            host.advance(400)
+            broken = host.waiting("tasks/result").request
+            host.give(UpstreamAnswered(request=broken, message=None, http_status=500))
+            host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+            host.answer("tasks/get", legacy_task("input_required"))
+            host.asks("elicitation/create", {**FORM, "_meta": related("old-7")}, on="tasks/result", id=again)
+        host.advance(200)
+        assert reason(host.reply_to(update)) == "upstream_unavailable"
+        return held(host.engine)
+
+    sizes = [took_too_long(number) for number in range(5)]
+    assert sizes[1:] == sizes[1:2] * 4
+    assert len(host.responses()) == 11, "an answer was on its way all along"
+
+
 def test_inp1_what_is_asked_in_another_process_has_another_key() -> None:
     """Its caller may have had an answer accepted that never got to the server, and answers no key twice."""
     first = make_dual_era()

@@ -80,8 +80,8 @@ class FollowedTasks:
     _tasks: dict[str, Followed] = field(init=False, factory=dict)
     _calls: dict[Hashable, Followed] = field(init=False, factory=dict)
     """By the call that has become each of them."""
-    _updates: set[int] = field(init=False, factory=set)
-    """Those of the engine's whose answers are on their way to the server."""
+    _updates: dict[int, tuple[Question, ...]] = field(init=False, factory=dict)
+    """Those of the engine's whose answers are on their way to the server, and what they answer."""
 
     def __len__(self) -> int:
         """How many are followed."""
@@ -211,7 +211,8 @@ class FollowedTasks:
 
     def stop(self, inner: int) -> None:
         """The engine gives a poll or an update up. A payload that does not come is asked for anew."""
-        self._updates.discard(inner)
+        for question in self._updates.pop(inner, ()):
+            question.forget_update(inner)
         for followed in self._tasks.values():
             followed.parked.pop(inner, None)
             if followed.ended.pop(inner, None) is not None:
@@ -273,9 +274,9 @@ class FollowedTasks:
             self.channel.reply(inner, complete({}))
             return
         waiting = set(answers)
-        self._updates.add(inner)
+        self._updates[inner] = tuple(followed.questions[key] for key in answers)
         for key, response in answers.items():
-            followed.questions[key].answer(response, partial(self._delivered, inner, waiting, key))
+            followed.questions[key].answer(inner, response, partial(self._delivered, inner, waiting, key))
 
     def _delivered(self, inner: int, waiting: set[str], key: str, got_there: bool) -> None:
         """Acknowledge an update when all of it has got there. Else the engine comes again with all of it.
@@ -285,9 +286,9 @@ class FollowedTasks:
         if not got_there:
             waiting.add("")
         waiting.discard(key)
-        if not waiting <= {""} or inner not in self._updates:
+        if not waiting <= {""}:
             return
-        self._updates.remove(inner)
+        del self._updates[inner]
         if waiting:
             self.channel.give(RequestFailed(inner, "an answer did not reach the server"))
         else:
