@@ -870,7 +870,35 @@ def test_prx7_who_waits_for_a_result_waits_no_longer_than_he_may() -> None:
     host.give(AccessChanged(exchange=waiting, principal=None, access=Access()))
     assert waiting not in [one.exchange for one in host.of(Reply)]
     host.give(withdrawn(waiting))
-    assert error(host.reply_to(waiting))["code"] == -32603
+    refused = host.reply_to(waiting)
+    assert error(refused) == {"code": -32600, "message": "Invalid request: not authorized"}
+    assert [one.http_status for one in host.of(Reply) if one.exchange == waiting] == [200]
+    assert host.in_flight == {}, "nobody asks for the task any more"
+
+
+def test_prx7_who_waits_for_a_result_under_a_name_that_is_another_now_is_told_so() -> None:
+    host = bridged()
+    host.reads = True
+    handle = made(host)
+    first, second = (host.ask("tasks/result", {"taskId": handle}, id=number) for number in (3, 4))
+    asks = task("input_required", "up-7", inputRequests={"a": form()}, pollIntervalMs=60_000)
+    for _ in range(2):
+        host.answer("tasks/get", asks)
+    host.give(AccessChanged(exchange=first, principal="bob", access=Access()))
+    assert error(host.reply_to(first))["message"] == "Invalid request: not authorized"
+    taken_back = host.sent_on(first)[-1]
+    assert taken_back["method"] == "notifications/cancelled"
+    assert [one["method"] for one in host.sent_on(second)][-1] == "elicitation/create", "another is asked"
+
+
+def test_sub4_a_proxy_that_stops_says_so_to_who_waits_for_a_result() -> None:
+    host = bridged()
+    host.reads = True
+    waiting = host.ask("tasks/result", {"taskId": made(host)}, id=3)
+    host.answer("tasks/get", task(task_id="up-7"))
+    host.give(ShutdownStarted())
+    assert error(host.reply_to(waiting)) == SHUTTING_DOWN.to_wire()
+    assert [one.http_status for one in host.of(Reply) if one.exchange == waiting] == [503]
 
 
 def test_prx7_who_waits_for_a_result_with_fewer_rights_than_before_is_told_of_no_task() -> None:
@@ -921,6 +949,16 @@ def test_prx7_a_stream_hears_of_the_tools_that_its_caller_sees_now() -> None:
     stream = host.head("GET")
     assert host.waiting("subscriptions/listen")
     host.give(AccessChanged(exchange=stream, principal=None, access=Access(authorizations={})))
+    assert host.in_flight == {}
+
+
+@pytest.mark.parametrize("principal", [None, "bob"])
+def test_prx7_the_stream_of_a_caller_who_is_not_let_in_any_more_ends(principal: str | None) -> None:
+    host = bridged()
+    stream = host.head("GET")
+    access = None if principal is None else Access()
+    host.give(AccessChanged(exchange=stream, principal=principal, access=access))
+    assert [one.message for one in host.of(Reply) if one.exchange == stream] == [None]
     assert host.in_flight == {}
 
 

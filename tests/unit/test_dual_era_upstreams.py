@@ -513,8 +513,10 @@ def test_the_answer_that_comes_while_a_round_is_open_waits_for_its_caller() -> N
     host.asks("elicitation/create", FORM, on="tools/call")
     host.answer("tools/call", {"content": []})
     state = result(host.reply_to(exchange))["requestState"]
-    again = call(host, "add", params={"requestState": state, "inputResponses": {"elicitation": ACCEPTED}})
-    assert view(host.reply_to(again)) == {"content": []}
+    params = {"requestState": state, "inputResponses": {"elicitation": ACCEPTED}}
+    assert view(host.reply_to(call(host, "add", params=params))) == {"content": []}
+    once_more = error(host.reply_to(call(host, "add", params=params)))
+    assert once_more["message"] == "Invalid params: the call of this round is over, or was lost"
 
 
 def test_prx10_each_caller_is_asked_what_it_declared_itself() -> None:

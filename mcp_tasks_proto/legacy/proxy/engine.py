@@ -200,7 +200,9 @@ class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
         owner = self._registry.owner(changed.exchange)
         if isinstance(owner, ClientRequest):
             self._requests.access_changed(owner, changed)
-        if owner.inner is not None:
+        elif changed.access is None or changed.principal != owner.session.principal:
+            self._registry.close_own_stream(owner.session)
+        if owner.inner is not None and self._registry.holds(changed.exchange):
             self._take(evolve(changed, exchange=owner.inner))
 
 

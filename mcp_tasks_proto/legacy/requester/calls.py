@@ -153,10 +153,8 @@ class PlainCalls:
             return False
         call = next((call for call in self._calls.values() if state == call.state), None)
         if call is None or call.inner is not None:
-            problem = (
-                "the call was lost with its session" if call is None else "this round was answered before"
-            )
-            self.channel.refuse(inner, invalid_params(problem))
+            lost, answered = "the call of this round is over, or was lost", "this round was answered before"
+            self.channel.refuse(inner, invalid_params(lost if call is None else answered))
             return True
         call.inner = inner
         self.channel.timers.clear(("round", call.outer))

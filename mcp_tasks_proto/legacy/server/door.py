@@ -119,7 +119,7 @@ class LegacyDoor(ABC, Generic[_Step]):
         self._shutting_down = shutting_down
         self._handlers = {**_HANDLERS, **handlers}
         self._inner = inner
-        self._waiting = Waiting(inner=inner, timers=self._timers)
+        self._waiting = Waiting(inner=inner, timers=self._timers, shutting_down=shutting_down)
         self._registry = Registry(limits=limits, inner=inner, timers=self._timers, out=self._out)
 
     # -- what differs --------------------------------------------------------------------------------------
