@@ -35,6 +35,7 @@ from mcp_tasks_proto.proxy import (
     ToolProfile,
     Upstream,
     UpstreamAnswered,
+    UpstreamChanged,
     UpstreamFailed,
 )
 from mcp_tasks_proto.proxy.callers import SHUTTING_DOWN
@@ -180,6 +181,38 @@ def test_std1_on_a_shared_channel_the_connection_is_the_session() -> None:
     assert [one for one in host.of(Reply) if one.exchange == modern] == []
     host.give(ConnectionClosed("pipe"))
     assert own in [one.exchange for one in host.of(Reply)]
+
+
+@pytest.mark.parametrize("again", ["initialize", "of the session", "modern", "of no era"])
+def test_wire3_the_id_of_an_initialize_is_taken_until_it_is_answered(again: str) -> None:
+    """It is answered once the upstreams have been asked what they are (PRX.2)."""
+    host = make_dual_era(bridging=True)
+    if again == "of the session":
+        host.initialize(connection="pipe", id="before")
+        discover_all(host)
+        host.give(UpstreamChanged("renderer"))  # what was found out is old
+    opening = host.initialize(connection="pipe", id="a")
+    if again == "initialize":
+        taken = host.initialize(connection="pipe", id="a")
+    elif again == "modern":
+        taken = host.request("tools/list", connection="pipe", id="a")
+    else:
+        taken = host.ask("ping", connection="pipe", id="a")
+    assert error(host.reply_to(taken))["code"] == -32600
+    other = host.initialize(connection="pipe", id="b")
+    discover_all(host)
+    assert [result(host.reply_to(one))["protocolVersion"] for one in (opening, other)] == ["2025-11-25"] * 2
+    assert result(host.reply_to(host.ask("ping", connection="pipe", id="a"))) == {}
+
+
+def test_wire3_ids_over_http_are_those_of_a_session_and_initialize_begins_one() -> None:
+    host = make_dual_era(bridging=True)
+    openings = [host.initialize(id="a") for _ in range(2)]
+    discover_all(host)
+    assert all("capabilities" in result(host.reply_to(one)) for one in openings)
+    host.ask("tools/call", {"name": "render"}, id="a")
+    opening = host.initialize(id="a")
+    assert "capabilities" in result(host.reply_to(opening))
 
 
 def test_leg2_a_stream_for_what_is_said_unasked_and_the_end_of_a_session() -> None:
