@@ -405,6 +405,20 @@ def test_prx4_a_call_whose_answer_is_lost_is_not_sent_again() -> None:
     assert len(host.sent_legacy("tools/call")) == 1
 
 
+def test_prx4_nor_one_whose_stream_cannot_be_taken_up_for_want_of_a_connection() -> None:
+    """What was not sent then is the wish to read on; the call was."""
+    host = make_dual_era()
+    exchange = call(host, "add")
+    host.give(RequestFailed(host.waiting("tools/call").request, "closed", last_event_id="e1"))
+    for _ in range(5):
+        assert exchange not in [one.exchange for one in host.of(Reply)]
+        host.advance(4_000)
+        name = host.waiting("GET").request
+        host.give(RequestFailed(name, "no connection", sent=False, last_event_id="e1"))
+    assert reason(host.reply_to(exchange)) == "outcome_unknown"
+    assert len(host.sent_legacy("tools/call")) == 1
+
+
 def test_trap25_a_task_that_nobody_asked_for_is_no_result() -> None:
     host = make_dual_era()
     exchange = call(host, "add")
