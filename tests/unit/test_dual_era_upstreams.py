@@ -783,6 +783,49 @@ def test_prx4_a_poll_that_waited_too_long_for_a_question_is_answered_once() -> N
     assert [one.message["method"] for one in host.in_flight.values()] == ["tasks/result"]
 
 
+def test_req3_an_upstream_that_fails_to_give_a_result_is_asked_again() -> None:
+    host = make_dual_era()
+    handle = handed_out(host)
+    exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    host.answer("tasks/get", legacy_task("completed"))
+    host.refuse("tasks/result", {"code": -32603, "message": "the store did not answer"})
+    refused = error(host.reply_to(exchange))
+    assert refused["data"] == {"reason": "upstream_unavailable", "retryable": True}
+    assert host.store.snapshots == {}, "nothing is kept that is no end"
+    ended = view(poll(host, handle, legacy_task("completed"), {"content": []}))
+    assert (ended["status"], ended["result"]["content"]) == ("completed", [])
+
+
+def test_req3_one_that_never_gives_it_is_taken_at_its_word_however_hasty_its_callers_are() -> None:
+    host = make_dual_era()
+    handle = handed_out(host)
+
+    def asked() -> dict[str, Any]:
+        exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+        host.answer("tasks/get", legacy_task("completed"))
+        host.refuse("tasks/result", {"code": -32603, "message": "down"})
+        return host.reply_to(exchange)
+
+    for pause_ms in (500, 1000, 2000, 4000):
+        assert [reason(asked()) for _ in range(3)] == ["upstream_unavailable"] * 3
+        host.advance(pause_ms)
+    ended = view(asked())
+    assert (ended["status"], ended["error"]) == ("failed", {"code": -32603, "message": "down"})
+
+
+def test_req3_a_poll_that_fails_does_not_make_a_question_another_one() -> None:
+    host = make_dual_era()
+    handle = handed_out(host)
+    (key,) = waits_for_input(host, handle, "old-7")
+    exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    host.refuse("tasks/get", {"code": -32603, "message": "down"})
+    assert reason(host.reply_to(exchange)) == "upstream_unavailable"
+    host.advance(1000)
+    again = view(poll(host, handle, legacy_task("input_required")))
+    assert list(again["inputRequests"]) == [key]
+    assert len(host.sent_legacy("tasks/result")) == 1
+
+
 def test_prx11_cancel_is_passed_on_and_acknowledged() -> None:
     host = make_dual_era()
     handle = handed_out(host)

@@ -14,12 +14,20 @@ from typing import Any
 
 from attrs import define, field
 
-from mcp_tasks_proto.errors import ErrorCode, ErrorObject, invalid_params, method_not_found
+from mcp_tasks_proto.errors import (
+    ErrorCode,
+    ErrorObject,
+    internal_error,
+    invalid_params,
+    method_not_found,
+)
 from mcp_tasks_proto.legacy.requester.channel import Answer, Channel
 from mcp_tasks_proto.legacy.requester.questions import Question, fingerprint, kind_of
 from mcp_tasks_proto.legacy.requester.reading import complete, ended_view, modern_task
-from mcp_tasks_proto.requester.inputs import RequestFailed
+from mcp_tasks_proto.requester.inputs import HttpReply, RequestFailed
+from mcp_tasks_proto.requester.outcomes import DENIED
 from mcp_tasks_proto.requester.reference import KeyState
+from mcp_tasks_proto.requester.requests import backoff
 
 __all__ = ["Followed", "FollowedTasks"]
 
@@ -42,6 +50,10 @@ class Followed:
     """What it was answered with."""
     ended: dict[int, Task] = field(factory=dict)
     """Polls that wait for that, and what ``tasks/get`` said."""
+    withheld: int = 0
+    """How often, with a pause each time, the server did not give what it ended with."""
+    withheld_until_ms: int = 0
+    """The end of that pause: what is asked meanwhile, for somebody else, does not count."""
     parked: dict[int, Task] = field(factory=dict)
     """Polls that wait for a question."""
 
@@ -152,22 +164,43 @@ class FollowedTasks:
     def _fetch(self, inner: int, task_id: str, followed: Followed | None, task: Task) -> None:
         """Have the payload of a task that has ended; it is fetched once."""
         if followed is not None and followed.payload is not None:
-            self._show_end(inner, task, followed.payload)
+            self._show_end(inner, followed, task, followed.payload)
         elif followed is not None and followed.result is not None:
             followed.ended[inner] = task
         else:
             self._ask_for_payload(inner, task_id, task)
 
     def _ask_for_payload(self, inner: int, task_id: str, task: Task) -> None:
-        answered = partial(self._show_end, inner, task)
+        answered = partial(self._payload_came, inner, task_id, task)
         self.channel.ask(inner, "tasks/result", {"taskId": task_id}, answered)
 
-    def _show_end(self, inner: int, task: Task, payload: Answer) -> None:
-        if payload.response is None:
+    def _payload_came(self, inner: int, task_id: str, task: Task, payload: Answer) -> None:
+        self._show_end(inner, self._tasks.get(task_id), task, payload)
+
+    def _show_end(self, inner: int, followed: Followed | None, task: Task, payload: Answer) -> None:
+        """Answer a poll with what its task has ended with, or as one that has failed (REQ.3)."""
+        if payload.response is None or _denies(payload):
             self.channel.relay(inner, payload)
+            return
+        error = payload.response.error
+        if error is not None and _withholds(task, error, payload.http) and self._goes_on_asking(followed):
+            text = f"no result of a task that has ended: {error.message} ({error.code})"
+            self.channel.refuse(inner, internal_error(text), payload.http)
         else:
-            view = ended_view(task, payload.response.result, payload.response.error)
-            self.channel.reply(inner, view)
+            self.channel.reply(inner, ended_view(task, payload.response.result, error))
+
+    def _goes_on_asking(self, followed: Followed | None) -> bool:
+        """Whether what a task ended with is asked for once more; who only looks at one decides that himself.
+
+        After so many times, as far apart as polls that fail, what the server says is taken for the end.
+        """
+        if followed is None:
+            return True
+        settings, now = self.channel.settings, self.channel.now
+        if now >= followed.withheld_until_ms:
+            followed.withheld += 1
+            followed.withheld_until_ms = now + backoff(settings, followed.withheld)
+        return followed.withheld < settings.limits.result_attempts
 
     # -- what it asks --------------------------------------------------------------------------------------
 
@@ -206,7 +239,7 @@ class FollowedTasks:
             followed.payload = answer
         ended, followed.ended = followed.ended, {}
         for inner, task in ended.items():
-            self._show_end(inner, task, answer)
+            self._show_end(inner, followed, task, answer)
         self.unpark(followed)
 
     def stop(self, inner: int) -> None:
@@ -321,6 +354,24 @@ class FollowedTasks:
             self.channel.reply(inner, complete({}))
         else:
             self.channel.refuse(inner, error, refusal.http)
+
+
+def _denies(payload: Answer) -> bool:
+    """Whether an answer is about who asks (REQ.3)."""
+    return payload.http is not None and payload.http.status in DENIED
+
+
+def _withholds(task: Task, error: ErrorObject, http: HttpReply | None) -> bool:
+    """Whether an error is that of ``tasks/result`` itself, and not what its task ended with (REQ.3, LEG.4).
+
+    That it failed, a server may say by its HTTP status. A task that is ``completed`` has a result: there
+    -32603 says that the server could not give it, -32602 that it knows no such task, as the next poll will
+    show, and -32600 that it takes no such request. One that is ``failed`` may well have ended with any.
+    """
+    if http is not None and http.status >= 500:
+        return True
+    own = (ErrorCode.INTERNAL_ERROR, ErrorCode.INVALID_PARAMS, ErrorCode.INVALID_REQUEST)
+    return task["status"] == "completed" and error.code in own
 
 
 def _add_questions(followed: Followed, view: dict[str, Any]) -> None:
