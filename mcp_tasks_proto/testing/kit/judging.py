@@ -11,6 +11,7 @@ from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, TASKS_EXTENSION
 
 __all__ = [
     "acknowledged",
+    "asks_nothing",
     "declares_tasks",
     "demand",
     "described",
@@ -87,6 +88,13 @@ def acknowledged(answer: Answer, *others: Answer) -> None:
         raise Broken(f"there came {described(answer)}, not an acknowledgement", *others, answer)
     more = sorted(set(result) - {"resultType", "_meta"})
     demand(not more, f"the acknowledgement has members of its own: {', '.join(more)}", *others, answer)
+
+
+def asks_nothing(answer: Answer, *before: Answer) -> None:
+    """Raise :class:`Broken` where a client is asked for something that has declared nothing."""
+    asked = sorted({str(object_of(one).get("method")) for one in requests_of(answer).values()})
+    named = " and ".join(asked)
+    demand(not asked, f"the client was asked for what it did not declare: {named}", *before, answer)
 
 
 def same_questions(before: Answer, *more: Answer) -> None:
