@@ -311,6 +311,7 @@ class Desk:
         yield Close(stream.exchange)
         answer = Answer(
             post=stream.post,
+            over_http=self.speaks_http,
             at_ms=self.now_ms,
             status=stream.status,
             headers=stream.headers,

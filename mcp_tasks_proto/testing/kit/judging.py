@@ -53,7 +53,10 @@ def described(answer: Answer) -> str:
         return f"error {answer.code}{http}"
     if answer.result is not None:
         return f"a result with resultType {answer.result.get('resultType')!r}{http}"
-    return f"no JSON-RPC response{http}" + ("" if answer.trouble is None else f": {answer.trouble}")
+    nothing = "no JSON-RPC response"
+    if answer.status is not None:
+        nothing = f"HTTP {answer.status} without a JSON-RPC response"
+    return nothing if answer.trouble is None else f"{nothing}: {answer.trouble}"
 
 
 def result_of(answer: Answer) -> Mapping[str, Any]:
