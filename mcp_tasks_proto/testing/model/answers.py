@@ -89,7 +89,7 @@ UNKNOWN: Final = ErrorAnswer(code=-32602, unknown_task=True)
 def difference(answer: PeerAnswer, reply: Any) -> str | None:
     """Say how a JSON-RPC reply differs from what it must be; ``None``: not at all.
 
-    Values are compared as JSON: ``1``, ``1.0`` and ``true`` are three. Whatever the reply is, nothing is raised.
+    Values are compared as JSON: ``1``, ``1.0`` and ``true`` are three. No reply makes this raise.
     """
     reply = reply if isinstance(reply, Mapping) else {}
     if isinstance(answer, ResultAnswer):
