@@ -108,6 +108,43 @@ def test_inp2_a_task_that_is_not_shown_asks_for_nothing() -> None:
     assert of(kit, Verdict.NOT_OBSERVABLE) == {"nothing undeclared is asked": said}
 
 
+FOLLOWED: Final = (
+    "no status after the end",
+    "timestamps",
+    "ids cannot be guessed",
+    "no task goes before its time",
+)
+
+
+@pytest.mark.parametrize("task_id", [7, None])
+def test_life3_a_task_without_an_id_is_one_fault_and_not_five(task_id: Any) -> None:
+    """Two tasks of which nobody can say that they are one are not compared."""
+
+    def changed(_: Post, result: dict[str, Any]) -> dict[str, Any] | None:
+        return {**result, "taskId": task_id} if "taskId" in result else None
+
+    kit = KitServer(fault=results(changed)).examine(NAMED)
+    failed = of(kit, Verdict.FAIL)
+    assert "create results are flat" in failed
+    assert not failed.keys() & set(FOLLOWED)
+
+
+def test_life6_of_ids_that_come_twice_the_two_are_shown() -> None:
+    """Whichever tasks have it, and not the first that come."""
+    made: list[str] = []
+
+    def changed(_: Post, result: dict[str, Any]) -> dict[str, Any] | None:
+        if result.get("resultType") != "task":
+            return None
+        made.append(result["taskId"])
+        return {**result, "taskId": made[1] if len(made) == 4 else result["taskId"]}
+
+    kit = KitServer(fault=results(changed)).examine(NAMED)
+    (failure,) = [one for one in kit.findings if one.check.name == "ids cannot be guessed"]
+    assert failure.reason == "two tasks have the same id"
+    assert {(answer.result or {})["taskId"] for answer in failure.answers} == {made[1]}
+
+
 def test_a_check_says_where_the_specification_asks_for_it() -> None:
     assert all(check.source for check in CHECKS)
     assert {check.strength for check in CHECKS} == set(Strength)

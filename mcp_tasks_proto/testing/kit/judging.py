@@ -17,6 +17,7 @@ __all__ = [
     "described",
     "differing",
     "modern_results",
+    "named_views",
     "object_of",
     "refused",
     "result_of",
@@ -138,6 +139,14 @@ def views(desk: Desk) -> Iterator[tuple[Answer, Mapping[str, Any]]]:
     seen(found, "no task was seen")
     found.sort(key=lambda one: one[0])  # streams are over long after what was said on them
     yield from ((answer, view) for _, answer, view in found)
+
+
+def named_views(desk: Desk) -> Iterator[tuple[Answer, Mapping[str, Any], str]]:
+    """Yield each task as above, with its id, where it has one by which it can be known again (LIFE.3)."""
+    found = [(answer, view, view.get("taskId")) for answer, view in views(desk)]
+    named = [(answer, view, task_id) for answer, view, task_id in found if isinstance(task_id, str)]
+    seen(named, "no task has an id that is a string")
+    yield from named
 
 
 def _view_in(message: Mapping[str, Any], method: str | None) -> Mapping[str, Any] | None:
