@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -205,6 +206,19 @@ def test_the_command_shows_a_failure_to_people(page: str) -> None:
         "1 check failed: 1 must",
     ):
         assert said in ran.out, ran.out
+
+
+def test_a_report_is_written_in_any_encoding(page: str) -> None:
+    """A failure of the server's is not to be taken for one of the report, nor the other way round."""
+    ran = subprocess.run(
+        [*MCP_TASKS, "kit", page, "--only", "NEG.9", "--accept", "discovery"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert r"\u2717 discovery  NEG.9" in ran.stdout
 
 
 def test_a_report_that_cannot_be_written_is_no_failure_of_the_server(page: str) -> None:
