@@ -244,6 +244,8 @@ def test_the_command_examines_by_what_it_is_told(page: str) -> None:
     assert {line["rule"] for line in lines if line["type"] == "rule"} == {"NEG.9", "NEG.10"}
     assert "unknown methods" in {line["check"] for line in lines if line["type"] == "check"}
     assert lines[-1]["failed"] == {"must": 1, "should": 0, "choice": 0}
+    section = [json.loads(line) for line in run("kit", page, "--only", "LIM", "--json").out.splitlines()]
+    assert [line.get("rule") for line in section] == ["LIM.3", None]
 
 
 def test_a_failure_may_be_accepted(page: str) -> None:

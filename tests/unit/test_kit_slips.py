@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_tasks_proto.testing.kit import (
+    CHECKS,
     Begun,
     Came,
     Ended,
@@ -18,7 +19,7 @@ from mcp_tasks_proto.testing.kit import (
     Verdict,
     by_strength,
 )
-from tests.unit.kit_expectations import of
+from tests.unit.kit_expectations import CALLS, of
 from tests.unit.kit_world import Fault, KitServer
 
 
@@ -112,3 +113,16 @@ def test_failures_are_counted_by_how_strongly_they_are_asked_for() -> None:
         "should": 1,
         "choice": 0,
     }
+
+
+def test_a_server_of_2025_11_25_alone_is_examined_with_the_tools_that_are_named() -> None:
+    """LEG: it knows no method of the other era, server/discover included."""
+
+    def says(post: Post, fact: Fact) -> Fact | None:
+        unknown = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "what?"}}
+        return Came(unknown) if post.era == "modern" and isinstance(fact, Came) else fact
+
+    checks = [one for one in CHECKS if one.rules[0].startswith("LEG.")]
+    kit = KitServer(fault=Fault(says=says)).examine(KitSettings(calls=CALLS), checks=checks)
+    assert of(kit, Verdict.FAIL).keys() <= {"a task in both eras"}
+    assert {"a call with a task", "the result of a task", "a task asks"} <= of(kit, Verdict.PASS).keys()

@@ -52,11 +52,11 @@ def survey(desk: Desk) -> Script[None]:
     discovered = yield from _discover(desk)
     initialized = yield from _initialize(desk)
     _see_that_it_is_a_server(discovered, initialized)
+    desk.calls.update(desk.settings.calls)
     if Need.MODERN not in desk.lacking:
         if (yield from _list_tools(desk)):
             _see_that_tools_are_listed(desk)
         yield from _listen(desk)
-        desk.calls.update(desk.settings.calls)
         if desk.settings.search:
             yield from _search(desk)
 

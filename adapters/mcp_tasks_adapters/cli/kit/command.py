@@ -79,7 +79,7 @@ def _role_options(command: Any) -> Any:
     "--only",
     multiple=True,
     metavar="RULE|CHECK",
-    help="Examine by this rule, or this check, alone. Repeatable.",
+    help="Examine by this rule (HTTP.2, or HTTP for all of them), or this check, alone. Repeatable.",
 )
 @click.option(
     "--accept",

@@ -13,6 +13,7 @@ from mcp_tasks_proto.testing.kit import CHECKS, NOT_CHECKED, Check, Finding, Rul
 __all__ = ["Selection", "select"]
 
 RULES = frozenset({rule for check in CHECKS for rule in check.rules} | NOT_CHECKED.keys())
+SECTIONS = frozenset(rule.partition(".")[0] for rule in RULES)
 NAMES = frozenset(check.name for check in CHECKS)
 
 
@@ -52,14 +53,15 @@ def select(
     *, only: Sequence[str], accepted: Sequence[str], required: Sequence[str], strength: str
 ) -> Selection:
     """Return what was selected. Raises :class:`InputError` for a rule or a check that there is not."""
-    _see_that_there_are("--only", only, RULES | NAMES, "rule or check")
+    _see_that_there_are("--only", only, RULES | SECTIONS | NAMES, "rule or check")
     _see_that_there_are("--accept", accepted, NAMES, "check")
     _see_that_there_are("--require", required, RULES, "rule")
-    checks = [one for one in CHECKS if not only or {one.name, *one.rules} & set(only)]
-    rules = {rule for one in checks for rule in one.rules if one.name in only or rule in only}
+    wanted = {rule for rule in RULES if not only or {rule, rule.partition(".")[0]} & set(only)}
+    checks = [one for one in CHECKS if one.name in only or wanted & set(one.rules)]
+    named = {rule for one in checks if one.name in only for rule in one.rules}
     return Selection(
         checks=tuple(checks),
-        rules=frozenset(rules | (set(only) & NOT_CHECKED.keys()) if only else RULES),
+        rules=frozenset(wanted | named),
         accepted=frozenset(accepted),
         required=tuple(required),
         strengths=STRENGTHS[: STRENGTHS.index(strength) + 1],
