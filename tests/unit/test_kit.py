@@ -318,7 +318,8 @@ def test_nobody_is_there() -> None:
     kit = KitServer(fault=Fault(says=lambda *_: Ended("refused"))).examine()
     assert (kit.unreachable, kit.findings) == ("refused", [])
     kit = KitServer(http=False, fault=Fault(says=lambda *_: None)).examine()
-    assert (kit.unreachable, kit.findings) == ("nothing came in time", [])
+    silent = "server/discover was not answered within 10000 ms (--wait is for longer)"
+    assert (kit.unreachable, kit.findings) == (silent, [])
 
 
 def test_a_web_page_instead_of_a_server() -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mcp_tasks_proto.testing.kit.acts import Script
 from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Need
-from mcp_tasks_proto.testing.kit.desk import Desk, Role, ToolCall, task_of
+from mcp_tasks_proto.testing.kit.desk import SILENT, Desk, Role, ToolCall, task_of
 from mcp_tasks_proto.vocabulary import LEGACY_VERSION, TASKS_EXTENSION
 
 __all__ = ["Unlisted", "Unreachable", "survey"]
@@ -86,7 +86,10 @@ def _see_that_tools_are_listed(desk: Desk) -> None:
 def _discover(desk: Desk) -> Script[Answer]:
     answer = yield from desk.ask(desk.request("server/discover"))
     if answer.response is None and answer.status is None:
-        raise Unreachable(answer.trouble or "there is no answer")
+        silence = (
+            f"server/discover was not answered within {desk.settings.answer_ms} ms (--wait is for longer)"
+        )
+        raise Unreachable(silence if answer.trouble == SILENT else answer.trouble or "there is no answer")
     if answer.result is None:
         return answer
     del desk.lacking[Need.MODERN]
