@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from attrs import evolve
 from click.testing import CliRunner
 from mcp_tasks_adapters.asyncio_h11 import kit as asyncio_kit
 from mcp_tasks_adapters.cli.kit.command import ROLES, kit_command
@@ -26,6 +27,7 @@ from tests.adapters.cli_client_harness import MCP_TASKS, PATIENCE_S, run, runnin
 from tests.adapters.client_harness import LOOPS
 from tests.adapters.kit_server import make_server
 from tests.unit.kit_expectations import CALLS, OF_HTTP, OF_STDIO, SERVED, of
+from tests.unit.kit_world import KitServer
 
 SERVER: Final = Path(__file__).parent / "kit_server.py"
 
@@ -269,8 +271,24 @@ def test_what_is_required_has_to_be_seen(page: str) -> None:
     assert json.loads(summary)["requiredButNotPassed"] == ["NEG.2"]
 
 
+def test_what_was_not_examined_in_time_has_not_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server in virtual time, that is not done when it is over: nothing failed, and that is not enough."""
+
+    async def examine(url: str, settings: KitSettings, *, progress: Progress, **_: Any) -> Kit:
+        kit = KitServer().examine(evolve(settings, total_ms=3_000))
+        progress(kit)
+        return kit
+
+    monkeypatch.setattr(asyncio_kit, "examine_http", examine)
+    ran = CliRunner().invoke(kit_command, ["http://x/mcp"])
+    assert ran.exit_code == 3
+    assert ran.stdout.endswith("The time was over before everything was examined (--time-limit)\n")
+    ran = CliRunner().invoke(kit_command, ["http://x/mcp", "--json"])
+    assert (ran.exit_code, json.loads(ran.stdout.splitlines()[-1])["outOfTime"]) == (3, True)
+
+
 def test_a_tool_that_there_is_not_is_a_slip(url: str) -> None:
-    ran = run("kit", url, "--skip", "spoyl", "--slow", "idle")
+    ran = run("kit", url, "--skip", "spoyl", "--slow", "idle", "--wait", "60")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("Error: the server lists no tool 'spoyl'; it lists ")
     assert "spoil" in ran.err

@@ -318,7 +318,7 @@ def test_nobody_is_there() -> None:
     kit = KitServer(fault=Fault(says=lambda *_: Ended("refused"))).examine()
     assert (kit.unreachable, kit.findings) == ("refused", [])
     kit = KitServer(http=False, fault=Fault(says=lambda *_: None)).examine()
-    silent = "server/discover was not answered within 10000 ms (--wait is for longer)"
+    silent = "server/discover was not answered within 10000 ms (--wait lengthens that)"
     assert (kit.unreachable, kit.findings) == (silent, [])
 
 
@@ -394,6 +394,7 @@ def test_a_run_takes_no_longer_than_it_may() -> None:
     assert server.now - START <= 8_000, "five seconds are for leaving the server as it was"
     late = of(kit, Verdict.NOT_OBSERVABLE)
     assert late["other verbs"] == "the time for the whole run was over (3000 ms)"
+    assert kit.out_of_time
     assert len(kit.findings) == len(CHECKS)
 
 

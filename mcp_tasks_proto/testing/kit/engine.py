@@ -46,6 +46,8 @@ class Kit:
     """Why there was nothing to examine, where there was nothing."""
     unlisted: tuple[str, ...] = field(init=False, default=())
     """Tools that the settings name and the server does not list: where there are any, no more was done."""
+    out_of_time: bool = field(init=False, default=False)
+    """Whether the time of the run was over before everything had been examined."""
     doing: str = field(init=False, default="looking at the server")
     """What goes on, for people."""
     desk: Desk = field(init=False)
@@ -120,6 +122,7 @@ class Kit:
                 return
             left = self._until - self.desk.now_ms
             if left <= 0:
+                self.out_of_time = True
                 script.close()
                 raise Unseen(f"the time for the whole run was over ({self.settings.total_ms} ms)")
             fact = yield _within(act, left)

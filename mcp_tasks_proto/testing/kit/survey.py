@@ -87,7 +87,7 @@ def _discover(desk: Desk) -> Script[Answer]:
     answer = yield from desk.ask(desk.request("server/discover"))
     if answer.response is None and answer.status is None:
         silence = (
-            f"server/discover was not answered within {desk.settings.answer_ms} ms (--wait is for longer)"
+            f"server/discover was not answered within {desk.settings.answer_ms} ms (--wait lengthens that)"
         )
         raise Unreachable(silence if answer.trouble == SILENT else answer.trouble or "there is no answer")
     if answer.result is None:

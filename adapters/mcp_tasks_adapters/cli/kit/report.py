@@ -19,10 +19,8 @@ from mcp_tasks_adapters.cli.kit.selection import Selection
 from mcp_tasks_proto.testing.kit import (
     Finding,
     Kit,
-    Role,
     RuleFinding,
     Strength,
-    ToolCall,
     Verdict,
     by_strength,
     counted,
@@ -49,8 +47,8 @@ SHOWN_CHARS: Final = 1_500
 class Report(Protocol):
     """Shows what was found."""
 
-    def show(self, findings: Sequence[Finding], calls: Mapping[Role, ToolCall], *, interrupted: bool) -> None:
-        """Show all of it; ``calls`` are the tools that served."""
+    def show(self, findings: Sequence[Finding], kit: Kit, *, interrupted: bool) -> None:
+        """Show these findings of the kit's, and which tools served."""
 
 
 class JsonReport:
@@ -59,7 +57,7 @@ class JsonReport:
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
 
-    def show(self, findings: Sequence[Finding], calls: Mapping[Role, ToolCall], *, interrupted: bool) -> None:
+    def show(self, findings: Sequence[Finding], kit: Kit, *, interrupted: bool) -> None:
         """Print it."""
         rules = self._selection.rules_of(findings)
         summary = {
@@ -69,7 +67,8 @@ class JsonReport:
             "failed": {strength.value: number for strength, number in by_strength(findings).items()},
             "accepted": [one.check.name for one in findings if self._accepts(one)],
             "requiredButNotPassed": self._selection.not_passed(rules),
-            "tools": {role.value: call.tool for role, call in calls.items()},
+            "tools": {role.value: call.tool for role, call in kit.desk.calls.items()},
+            "outOfTime": kit.out_of_time,
             "interrupted": interrupted,
         }
         lines = [*map(finding_to_json, findings), *map(rule_to_json, rules), summary]
@@ -88,10 +87,10 @@ class PeopleReport:
         self._out = out
         self._selection = selection
 
-    def show(self, findings: Sequence[Finding], calls: Mapping[Role, ToolCall], *, interrupted: bool) -> None:
+    def show(self, findings: Sequence[Finding], kit: Kit, *, interrupted: bool) -> None:
         """Print it."""
         rules = self._selection.rules_of(findings)
-        for role, call in calls.items():
+        for role, call in kit.desk.calls.items():
             tool = (one_line(call.tool), "bold")
             self._out.print(Text.assemble(tool, (f"  {role.meaning}", "dim")), soft_wrap=True)
         self._out.print(_table(rules))
@@ -100,6 +99,8 @@ class PeopleReport:
         self._say(_summary(rules, interrupted=interrupted))
         if failures(findings):
             self._say(self._failed(findings))
+        if kit.out_of_time:
+            self._say(Text("The time was over before everything was examined (--time-limit)", "bold red"))
         for rule in self._selection.not_passed(rules):
             self._say(Text.assemble((f"{rule} was required, and has not passed", "bold red")))
 

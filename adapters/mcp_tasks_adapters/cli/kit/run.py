@@ -41,7 +41,7 @@ class ExitCode(IntEnum):
     NOTHING_FAILED = 0
     SOMETHING_FAILED = 1
     USAGE = 2
-    NOBODY_ANSWERED = 3
+    NOT_EXAMINED = 3
 
 
 def run(
@@ -77,13 +77,13 @@ def run(
         except InputError as error:
             click.echo(f"Error: {error}", err=True)
             return ExitCode.USAGE
-        code = _examine(examination, loop, as_json=as_json, selection=selection)
-        if code == ExitCode.NOBODY_ANSWERED and stdio is not None and server_log is None:
-            click.echo("--server-log FILE keeps what the server says on its stderr.", err=True)
-        return code
+        unheard = stdio is not None and server_log is None
+        return _examine(examination, loop, as_json=as_json, selection=selection, unheard=unheard)
 
 
-def _examine(examination: Examination, loop: str, *, as_json: bool, selection: Selection) -> int:
+def _examine(
+    examination: Examination, loop: str, *, as_json: bool, selection: Selection, unheard: bool
+) -> int:
     stop = StopSignal()
     stop.listen()
     seen: list[Kit] = []
@@ -99,18 +99,22 @@ def _examine(examination: Examination, loop: str, *, as_json: bool, selection: S
     (kit,) = seen
     if kit.unreachable is not None:
         click.echo(f"Nobody answers: {one_line(kit.unreachable)}.", err=True)
-        return ExitCode.NOBODY_ANSWERED
+        if unheard:
+            click.echo("--server-log FILE keeps what the server says on its stderr.", err=True)
+        return ExitCode.NOT_EXAMINED
     if kit.unlisted:
         click.echo(f"Error: {_unlisted(kit)}", err=True)
         return ExitCode.USAGE
     findings = selection.reported(kit.findings)
     report = JsonReport(selection) if as_json else PeopleReport(Console(highlight=False), selection)
     with reporting(ExitCode.USAGE):
-        report.show(findings, kit.desk.calls, interrupted=stop.number is not None)
+        report.show(findings, kit, interrupted=stop.number is not None)
     if stop.number is not None:
         return 128 + stop.number
     failed = any(map(selection.counts, findings)) or selection.not_passed(selection.rules_of(findings))
-    return ExitCode.SOMETHING_FAILED if failed else ExitCode.NOTHING_FAILED
+    if failed:
+        return ExitCode.SOMETHING_FAILED
+    return ExitCode.NOT_EXAMINED if kit.out_of_time else ExitCode.NOTHING_FAILED
 
 
 def _unlisted(kit: Kit) -> str:
