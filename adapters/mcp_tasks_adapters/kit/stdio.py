@@ -24,6 +24,8 @@ WRITE_MS: Final = 10_000
 """For a line to be taken."""
 CANCELLED: Final = 64
 """Requests that were cancelled and are remembered."""
+SHOWN_BYTES: Final = 80
+"""The most that is told of a line that is no message."""
 GRACE_MS: Final = 3_000
 """For a server to end when its stdin is closed, again when it is told to, and again when it is killed."""
 
@@ -146,7 +148,9 @@ class Sorter:
             try:
                 message = decode(line, self.limits)
             except RemoteProtocolError:
-                self._give(None, Unreadable("a line that is not JSON"))
+                beginning = line[:SHOWN_BYTES].decode("utf-8", "replace")
+                more = "…" if len(line) > SHOWN_BYTES else ""
+                self._give(None, Unreadable(f"a line that is not JSON ({beginning!r}{more})"))
             else:
                 self._sort(message)
 

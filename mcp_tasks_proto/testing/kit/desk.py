@@ -38,6 +38,7 @@ from mcp_tasks_proto.wire.jsonrpc import encode
 
 __all__ = [
     "ALL_INPUT",
+    "SILENT",
     "TERMINAL",
     "Desk",
     "KitSettings",
@@ -62,6 +63,10 @@ ANSWERS: Final = 4000
 """The most exchanges that are kept; a whole run has some hundreds."""
 
 CLIENT: Final[Mapping[str, str]] = {"name": "mcp-tasks kit", "version": "1"}
+
+
+SILENT: Final = "nothing came in time"
+"""The trouble of an answer that was waited for in vain."""
 
 
 class Role(Enum):
@@ -311,6 +316,7 @@ class Desk:
         yield Close(stream.exchange)
         answer = Answer(
             post=stream.post,
+            over_http=self.speaks_http,
             at_ms=self.now_ms,
             status=stream.status,
             headers=stream.headers,
@@ -332,7 +338,7 @@ class Desk:
         ):
             pass
         if stream.response is None and stream.trouble is None and not stream.over:
-            stream.trouble = "nothing came in time"
+            stream.trouble = SILENT
         return (yield from self.closed(stream))
 
     def told(self, post: Post) -> Script[Answer]:

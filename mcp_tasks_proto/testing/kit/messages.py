@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mcp_tasks_proto.testing.kit.acts import Script
-from mcp_tasks_proto.testing.kit.checks import Broken, Check, Need, Strength, check
+from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Check, Need, Strength, check
 from mcp_tasks_proto.testing.kit.desk import Desk
 from mcp_tasks_proto.testing.kit.judging import demand, modern_results, refused, result_of, seen
 from mcp_tasks_proto.vocabulary import SERVER_INFO
@@ -17,6 +17,7 @@ JSON_RPC: Final = (
     "JSON-RPC 2.0, section 5.1 (Error object), by reference in MCP 2026-07-28, Overview: Messages"
 )
 MESSAGES: Final = "MCP 2026-07-28, Overview: Requests"
+ERROR_CODES: Final = "MCP 2026-07-28, Overview: Error Codes"
 
 DEEP: Final = 100_000
 """Levels of nesting that no message has."""
@@ -30,7 +31,7 @@ DEEP: Final = 100_000
     source=JSON_RPC,
 )
 def what_is_not_json(desk: Desk) -> Script[None]:
-    refused((yield from desk.ask(desk.raw(b'{"jsonrpc": "2.0", "id": 1, "method": '))), -32700, status=400)
+    refused((yield from desk.ask(desk.raw(b'{"jsonrpc": "2.0", "id": 1, "method": '))), -32700)
 
 
 @check(
@@ -38,14 +39,16 @@ def what_is_not_json(desk: Desk) -> Script[None]:
     strength=Strength.MUST,
     needs=MODERN,
     asks="A JSON value that is no request object is answered with -32600: another jsonrpc, no method, an "
-    "array of requests.",
+    "array of requests. Where there is no method that a header could be compared with, -32020 is as good.",
     source=f"{JSON_RPC}; MCP 2026-07-28, Streamable HTTP: Sending Messages 4 (a single request)",
 )
 def what_is_no_request(desk: Desk) -> Script[None]:
     good = desk.request("server/discover")
-    for wrong in ({"jsonrpc": "1.0"}, {"method": 1}, {"method": None}):
-        refused((yield from desk.ask(desk.changed(good, **wrong))), -32600, status=400)
-    refused((yield from desk.ask(desk.raw(b"[" + good.body + b"]"))), -32600, status=400)
+    refused((yield from desk.ask(desk.changed(good, jsonrpc="1.0"))), -32600)
+    codes = (-32600, -32020) if desk.speaks_http else (-32600,)
+    for post in (desk.changed(good, method=1), desk.changed(good, method=None)):
+        refused((yield from desk.ask(post)), *codes)
+    refused((yield from desk.ask(desk.raw(b"[" + good.body + b"]"))), *codes)
 
 
 @check(
@@ -60,7 +63,7 @@ def ids_that_are_none(desk: Desk) -> Script[None]:
     good = desk.request("server/discover")
     ids: tuple[Any, ...] = (None, True, 1.5, {})
     for wrong in ids:
-        refused((yield from desk.ask(desk.changed(good, id=wrong))), -32600, status=400)
+        refused((yield from desk.ask(desk.changed(good, id=wrong))), -32600)
 
 
 @check(
@@ -72,7 +75,7 @@ def ids_that_are_none(desk: Desk) -> Script[None]:
 )
 def params_that_are_no_object(desk: Desk) -> Script[None]:
     post = desk.changed(desk.request("server/discover"), params=[1])
-    refused((yield from desk.ask(post)), -32600, status=400)
+    refused((yield from desk.ask(post)), -32600)
 
 
 @check(
@@ -186,18 +189,35 @@ def results_say_whose_they_are(desk: Desk) -> None:
 @check(
     "WIRE.1",
     strength=Strength.MUST,
-    asks="No error has a code that earlier revisions used (-32002, -32042, -32000 to -32019), nor one of "
-    "-32020 to -32099 that the specification does not define.",
-    source="MCP 2026-07-28, Overview: Error Codes",
+    asks="The code of an error is an integer: not one that this version has given up (-32002, -32042), nor "
+    "one of -32020 to -32099 that the specification does not define.",
+    source=ERROR_CODES,
 )
 def codes_that_are_not_to_be_used(desk: Desk) -> None:
-    errors = [one for one in desk.log if one.error is not None and one.post.era != "legacy"]
-    seen(errors, "there was no error")
-    for answer in errors:
+    for answer in _errors(desk):
         code = answer.code
         demand(isinstance(code, int), "the code of an error is no integer", answer)
-        forbidden = -32099 <= code <= -32000 and code not in (-32020, -32021, -32022)
-        demand(not forbidden and code != -32042, f"an error has the code {code}", answer)
+        reserved = -32099 <= code <= -32020 and code not in (-32020, -32021, -32022)
+        demand(not reserved and code not in (-32002, -32042), f"an error has the code {code}", answer)
+
+
+@check(
+    "WIRE.1",
+    strength=Strength.SHOULD,
+    asks="No error has a code of -32000 to -32019, which implementations used before they were ruled out.",
+    source=ERROR_CODES,
+)
+def codes_of_before(desk: Desk) -> None:
+    for answer in _errors(desk):
+        before = isinstance(answer.code, int) and -32019 <= answer.code <= -32000
+        demand(not before or answer.code == -32002, f"an error has the code {answer.code}", answer)
+
+
+def _errors(desk: Desk) -> list[Answer]:
+    """Return each error that a modern request got. Raises :class:`Unseen` where there is none."""
+    errors = [one for one in desk.log if one.error is not None and one.post.era != "legacy"]
+    seen(errors, "there was no error")
+    return errors
 
 
 @check(
@@ -241,5 +261,6 @@ WATCHES: Final[tuple[Check, ...]] = (
     results_say_their_kind,
     results_say_whose_they_are,
     codes_that_are_not_to_be_used,
+    codes_of_before,
     nothing_but_messages,
 )

@@ -37,7 +37,7 @@ plant: Final = Planting()
 plant("what is not json", errors(-32700, -32600))
 plant("what is no request", errors(-32600, -32602))
 plant("what is no request", reads(lambda post: evolve(post, body=post.body.strip(b"[]"))))
-plant("what is no request", statuses(400, 200))
+plant("what is no request", errors(-32600, -32020), http=False)
 plant("ids that are none", errors(-32600, -32603))
 plant("params that are no object", errors(-32600, -32602))
 plant("json that is not strict", misreads(b'"kit":NaN,', b""))
@@ -92,6 +92,7 @@ plant("results say whose they are", settings={"identify": False})
 plant("codes that are not to be used", errors(-32602, -32002))
 plant("codes that are not to be used", errors(-32602, -32030))
 plant("codes that are not to be used", errors(-32602, "no number"))  # type: ignore[arg-type]
+plant("codes of before", errors(-32602, -32001))
 plant(
     "what nobody knows",
     answers(
@@ -224,7 +225,8 @@ def _advertises(**more: Any) -> Fault:
 
 
 plant("what is advertised", _advertises(tasks={"list": {}}))
-plant("what is advertised", _advertises(extensions={EXTENSION: {"kit": 1}}))
+plant("what is advertised", _advertises(extensions={EXTENSION: True}))
+plant("settings of the extension", _advertises(extensions={EXTENSION: {"kit": 1}}))
 plant(
     "initialize where it is not served",
     answers(
