@@ -47,9 +47,9 @@ OWNED: Final = """
 """
 LAST_CHANGE: Final = "SELECT change FROM totals"
 CHANGED: Final = """
-    SELECT change, task_id FROM tasks WHERE change > ?1 AND writer <> ?2
-    UNION ALL SELECT change, task_id FROM removals WHERE change > ?1 AND writer <> ?2
-    ORDER BY change LIMIT ?3
+    SELECT change, task_id FROM tasks WHERE change > ? AND writer <> ?
+    UNION ALL SELECT change, task_id FROM removals WHERE change > ? AND writer <> ?
+    ORDER BY change LIMIT ?
 """
 NODES: Final = "SELECT node FROM nodes"
 OTHER_NODES: Final = "SELECT node FROM nodes WHERE node <> ?"
@@ -125,7 +125,8 @@ class Reader:
             with self._snapshot() as connection:
                 (last,) = connection.execute(LAST_CHANGE).fetchone()
                 since = last if self._last_change is None else self._last_change
-                changed = connection.execute(CHANGED, (since, self.writer, CHANGES_SLICE)).fetchall()
+                news = since, self.writer
+                changed = connection.execute(CHANGED, (*news, *news, CHANGES_SLICE)).fetchall()
         except Exception as error:
             self._report(error)
             return ()

@@ -31,11 +31,12 @@ INSERT: Final = """
     ON CONFLICT (task_id) DO NOTHING
 """
 UPDATE: Final = """
-    UPDATE tasks SET version = ?2, node = ?4, expires_at_ms = ?5, payload_bytes = ?6, record = ?7, writer =
-    ?8, change = ?12 WHERE task_id = ?1 AND version = ?13
-        AND (SELECT tasks FROM totals) <= ?9
-        AND coalesce((SELECT tasks FROM owners WHERE owner = ?3), 0) <= ?10
-        AND (SELECT payload_bytes FROM totals) - payload_bytes + ?6 <= ?11
+    UPDATE tasks SET version = ?, node = ?, expires_at_ms = ?, payload_bytes = ?, record = ?,
+        writer = ?, change = ?
+    WHERE task_id = ? AND version = ?
+        AND (SELECT tasks FROM totals) <= ?
+        AND coalesce((SELECT tasks FROM owners WHERE owner = ?), 0) <= ?
+        AND (SELECT payload_bytes FROM totals) - payload_bytes + ? <= ?
 """
 DELETE: Final = "DELETE FROM tasks WHERE task_id = ? AND version = ?"
 NOTE_REMOVAL: Final = "INSERT INTO removals (change, writer, task_id) VALUES (?, ?, ?)"
@@ -134,9 +135,10 @@ class Transaction:
 
     def _update(self, save: Save, row: Row) -> bool:
         quota = save.quota or NO_QUOTA
-        bounds = quota.tasks, quota.tasks_per_principal, quota.task_bytes
-        values = (*row, self.writer, *bounds, self._change + 1, save.expected_version)
-        updated = self.connection.execute(UPDATE, values).rowcount
+        written = row.version, row.node, row.expires_at_ms, row.payload_bytes, row.record
+        noted, which = (self.writer, self._change + 1), (row.task_id, save.expected_version)
+        bounds = quota.tasks, row.owner, quota.tasks_per_principal, row.payload_bytes, quota.task_bytes
+        updated = self.connection.execute(UPDATE, (*written, *noted, *which, *bounds)).rowcount
         self._change += updated
         self._used = None
         return bool(updated)

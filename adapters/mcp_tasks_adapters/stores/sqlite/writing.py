@@ -34,7 +34,7 @@ FIND_OUT_S: Final = 0.2
 
 REGISTER: Final = "INSERT INTO nodes (node) VALUES (?)"
 WRITES: Final = "SELECT writes FROM nodes WHERE writer = ?"
-FORGET: Final = "DELETE FROM nodes WHERE node = ?1 AND NOT EXISTS (SELECT 1 FROM tasks WHERE node = ?1)"
+FORGET: Final = "DELETE FROM nodes WHERE node = ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE node = ?)"
 
 _log = logging.getLogger("mcp_tasks_adapters")
 
@@ -81,7 +81,7 @@ class Writer:
         """Forget a node that is gone, unless a task names it still; whether it is forgotten."""
         try:
             connection = self._begin()
-            forgotten = connection.execute(FORGET, (node,)).rowcount == 1
+            forgotten = connection.execute(FORGET, (node, node)).rowcount == 1
             connection.execute("COMMIT")
         except sqlite3.Error:
             self.close()
