@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 
 from mcp_tasks_adapters.cli.reports import reporting
 
@@ -14,6 +15,8 @@ def main() -> None:
     try:
         from mcp_tasks_adapters.cli.commands import mcp_tasks
 
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # letters that are not in its encoding
         with reporting(unwritten=1, what="the output"):
             mcp_tasks(prog_name="mcp-tasks")
     except ModuleNotFoundError as error:

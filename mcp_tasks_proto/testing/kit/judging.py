@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Unseen
-from mcp_tasks_proto.testing.kit.desk import Desk, requests_of
+from mcp_tasks_proto.testing.kit.desk import NOTHING_CAME, Desk, requests_of
 from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, TASKS_EXTENSION
 
 __all__ = [
     "acknowledged",
+    "carried_out",
     "declares_tasks",
     "demand",
     "described",
@@ -60,6 +61,12 @@ def result_of(answer: Answer) -> Mapping[str, Any]:
     if answer.result is None:
         raise Broken(f"there came {described(answer)} where a result was due", answer)
     return answer.result
+
+
+def carried_out(answer: Answer) -> Answer:
+    """Return the answer to a call. Raises :class:`Unseen` where there is none yet: a tool takes its time."""
+    seen(answer.trouble != NOTHING_CAME, "the tool takes too long to answer")
+    return answer
 
 
 def view_of(answer: Answer, *others: Answer) -> dict[str, Any]:

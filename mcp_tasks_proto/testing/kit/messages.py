@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
-from mcp_tasks_proto.testing.kit.acts import Script
-from mcp_tasks_proto.testing.kit.checks import Broken, Check, Need, Strength, check
+from mcp_tasks_proto.testing.kit.acts import SECOND_RESPONSE, Script
+from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Check, Need, Strength, check
 from mcp_tasks_proto.testing.kit.desk import Desk
 from mcp_tasks_proto.testing.kit.judging import demand, modern_results, refused, result_of, seen
 from mcp_tasks_proto.vocabulary import SERVER_INFO
+from mcp_tasks_proto.wire.jsonrpc import is_id
 
 __all__ = ["CHECKS", "WATCHES"]
 
@@ -30,7 +32,7 @@ DEEP: Final = 100_000
     source=JSON_RPC,
 )
 def what_is_not_json(desk: Desk) -> Script[None]:
-    refused((yield from desk.ask(desk.raw(b'{"jsonrpc": "2.0", "id": 1, "method": '))), -32700, status=400)
+    refused((yield from desk.ask(desk.raw(b'{"jsonrpc": "2.0", "id": 0, "method": '))), -32700)
 
 
 @check(
@@ -44,8 +46,8 @@ def what_is_not_json(desk: Desk) -> Script[None]:
 def what_is_no_request(desk: Desk) -> Script[None]:
     good = desk.request("server/discover")
     for wrong in ({"jsonrpc": "1.0"}, {"method": 1}, {"method": None}):
-        refused((yield from desk.ask(desk.changed(good, **wrong))), -32600, status=400)
-    refused((yield from desk.ask(desk.raw(b"[" + good.body + b"]"))), -32600, status=400)
+        refused((yield from desk.ask(desk.changed(good, **wrong))), -32600)
+    refused((yield from desk.ask(desk.raw(b"[" + good.body + b"]"))), -32600)
 
 
 @check(
@@ -60,7 +62,7 @@ def ids_that_are_none(desk: Desk) -> Script[None]:
     good = desk.request("server/discover")
     ids: tuple[Any, ...] = (None, True, 1.5, {})
     for wrong in ids:
-        refused((yield from desk.ask(desk.changed(good, id=wrong))), -32600, status=400)
+        refused((yield from desk.ask(desk.changed(good, id=wrong))), -32600)
 
 
 @check(
@@ -72,7 +74,7 @@ def ids_that_are_none(desk: Desk) -> Script[None]:
 )
 def params_that_are_no_object(desk: Desk) -> Script[None]:
     post = desk.changed(desk.request("server/discover"), params=[1])
-    refused((yield from desk.ask(post)), -32600, status=400)
+    refused((yield from desk.ask(post)), -32600)
 
 
 @check(
@@ -159,6 +161,7 @@ def ids_in_flight(desk: Desk) -> Script[None]:
 @check(
     "WIRE.4",
     strength=Strength.MUST,
+    needs=MODERN,
     asks="Every result says what kind it is: resultType, a string.",
     source="MCP 2026-07-28, Overview: Result Responses",
 )
@@ -170,6 +173,7 @@ def results_say_their_kind(desk: Desk) -> None:
 @check(
     "WIRE.4",
     strength=Strength.SHOULD,
+    needs=MODERN,
     asks=f"Every result says whose it is: _meta, {SERVER_INFO}.",
     source="MCP 2026-07-28, Overview: _meta, Per-response protocol fields",
 )
@@ -184,20 +188,58 @@ def results_say_whose_they_are(desk: Desk) -> None:
 
 
 @check(
-    "WIRE.1",
+    "WIRE.3",
     strength=Strength.MUST,
-    asks="No error has a code that earlier revisions used (-32002, -32042, -32000 to -32019), nor one of "
-    "-32020 to -32099 that the specification does not define.",
-    source="MCP 2026-07-28, Overview: Error Codes",
+    asks="A request is answered once, and each response has the id of its request. (On HTTP nothing is read "
+    "after the response.)",
+    source="MCP 2026-07-28, Overview: Responses; JSON-RPC 2.0, section 5",
 )
-def codes_that_are_not_to_be_used(desk: Desk) -> None:
+def responses_belong_to_their_requests(desk: Desk) -> None:
+    seen(any(answer.response is not None for answer in desk.log), "there was no response")
+    for answer in desk.log:
+        demand(answer.trouble != SECOND_RESPONSE, f"there came {SECOND_RESPONSE}", answer)
+        id_ = answer.post.message.get("id") if answer.post.era != "none" else None
+        if answer.response is not None and is_id(id_):
+            back = answer.response.get("id")
+            # Whoever refuses a head has perhaps not read the body, and so no id.
+            unread = answer.error is not None and back is None
+            same = back == id_ and type(back) is type(id_)
+            demand(same or unread, "a response has the id of no request, or of another", answer)
+
+
+def _errors(desk: Desk) -> Iterator[tuple[Answer, int]]:
+    """Yield each error that was no legacy request's, and its code. Raises :class:`Unseen` for none at all."""
     errors = [one for one in desk.log if one.error is not None and one.post.era != "legacy"]
     seen(errors, "there was no error")
     for answer in errors:
-        code = answer.code
-        demand(isinstance(code, int), "the code of an error is no integer", answer)
-        forbidden = -32099 <= code <= -32000 and code not in (-32020, -32021, -32022)
-        demand(not forbidden and code != -32042, f"an error has the code {code}", answer)
+        demand(type(answer.code) is int, "the code of an error is no integer", answer)
+        yield answer, answer.code
+
+
+@check(
+    "WIRE.1",
+    strength=Strength.MUST,
+    needs=MODERN,
+    asks="No error has a code that only earlier revisions know (-32002, -32042), nor one of -32020 to -32099 "
+    "that the specification does not define.",
+    source="MCP 2026-07-28, Overview: Error Codes",
+)
+def codes_that_are_not_to_be_used(desk: Desk) -> None:
+    for answer, code in _errors(desk):
+        undefined = -32099 <= code <= -32020 and code not in (-32020, -32021, -32022)
+        demand(not undefined and code != -32002, f"an error has the code {code}", answer)
+
+
+@check(
+    "WIRE.1",
+    strength=Strength.SHOULD,
+    needs=MODERN,
+    asks="No error has a code of -32000 to -32019, which older implementations gave meanings of their own.",
+    source="MCP 2026-07-28, Overview: Error Codes (new implementations should not use them at all)",
+)
+def codes_of_older_implementations(desk: Desk) -> None:
+    for answer, code in _errors(desk):
+        demand(not -32019 <= code <= -32000 or code == -32002, f"an error has the code {code}", answer)
 
 
 @check(
@@ -221,7 +263,7 @@ def what_nobody_knows(desk: Desk) -> Script[None]:
 )
 def nothing_but_messages(desk: Desk) -> None:
     for answer in desk.log:
-        if answer.trouble is not None and answer.trouble.startswith("a line"):
+        if answer.trouble is not None and answer.trouble.startswith("a line") and not answer.over_limit:
             raise Broken(f"{answer.trouble} came on stdout", answer)
 
 
@@ -240,6 +282,8 @@ CHECKS: Final[tuple[Check, ...]] = (
 WATCHES: Final[tuple[Check, ...]] = (
     results_say_their_kind,
     results_say_whose_they_are,
+    responses_belong_to_their_requests,
     codes_that_are_not_to_be_used,
+    codes_of_older_implementations,
     nothing_but_messages,
 )

@@ -9,6 +9,7 @@ from mcp_tasks_proto.testing.kit.acts import Post, Script
 from mcp_tasks_proto.testing.kit.checks import Answer, Check, Need, Strength, Unseen, check
 from mcp_tasks_proto.testing.kit.desk import Desk, Role, task_of
 from mcp_tasks_proto.testing.kit.judging import (
+    carried_out,
     declares_tasks,
     demand,
     described,
@@ -32,6 +33,7 @@ MODERN: Final = (Need.MODERN,)
 TASKS: Final = (Need.MODERN, Need.TASKS)
 OLD_VERSION: Final = "1900-01-01"
 MISSING: Final = -32021
+MISMATCH: Final = -32020
 NEGOTIATION: Final = "Tasks extension: Capability Negotiation"
 PROTOCOL_ERRORS: Final = "Tasks extension: Protocol Errors"
 REQUIRED: Final[Mapping[str, Any]] = {"extensions": {TASKS_EXTENSION: {}}}
@@ -43,13 +45,14 @@ NO_TASK: Final = "kit-no-such-task-0123456789abcdef"
     strength=Strength.MUST,
     needs=MODERN,
     asks="A request without protocolVersion or clientCapabilities in _meta is answered with -32602, HTTP "
-    "400.",
+    "400; or, for the first, with -32020, for its header says otherwise.",
     source="MCP 2026-07-28, Overview: _meta, Per-request protocol fields",
 )
 def metadata_that_is_missing(desk: Desk) -> Script[None]:
-    for key in (CLIENT_CAPABILITIES, PROTOCOL_VERSION):
+    differing = (MISMATCH,) if desk.speaks_http else ()
+    for key, codes in ((CLIENT_CAPABILITIES, ()), (PROTOCOL_VERSION, differing)):
         post = desk.request("server/discover", meta={key: None})
-        refused((yield from desk.ask(post)), -32602, status=400)
+        refused((yield from desk.ask(post)), -32602, *codes, status=400)
 
 
 @check(
@@ -188,7 +191,7 @@ def listening_to_tasks_undeclared(desk: Desk) -> Script[None]:
 )
 def a_task_tool_undeclared(desk: Desk) -> Script[None]:
     call = desk.tool(Role.COMPLETING, Role.ASKING, Role.ERRING, Role.SLOW)
-    answer = yield from desk.ask(desk.call(call, tasks=False))
+    answer = carried_out((yield from desk.ask(desk.call(call, tasks=False))))
     if answer.result is not None:
         demand(task_of(answer) is None, "a caller who does not declare tasks was given one", answer)
         return
@@ -203,6 +206,7 @@ def a_task_tool_undeclared(desk: Desk) -> Script[None]:
     source="MCP 2026-07-28, Streamable HTTP: Protocol Version Header (unknown methods)",
 )
 def tasks_that_are_not_advertised(desk: Desk) -> Script[None]:
+    seen(desk.discovered, "the server does not say what it advertises")
     seen(Need.TASKS in desk.lacking, "the server advertises the extension to everybody")
     answer = yield from desk.ask(desk.request("tasks/get", {"taskId": NO_TASK}))
     refused(answer, -32601, status=404)
@@ -231,7 +235,7 @@ def task_methods_of_another_revision(desk: Desk) -> Script[None]:
 )
 def asking_for_a_task(desk: Desk) -> Script[None]:
     call = desk.tool(Role.PLAIN)
-    answer = yield from desk.ask(desk.call(call, params={"task": {"ttl": 60_000}}))
+    answer = carried_out((yield from desk.ask(desk.call(call, params={"task": {"ttl": 60_000}}))))
     result_of(answer)
     demand(task_of(answer) is None, "it made a task", answer)
     demand("task" not in (answer.result or {}), "it was answered as in 2025-11-25", answer)
@@ -244,6 +248,7 @@ def asking_for_a_task(desk: Desk) -> Script[None]:
     source="MCP 2026-07-28, Discovery; Caching",
 )
 def discovery(desk: Desk) -> Script[None]:
+    seen(Need.MODERN not in desk.lacking or Need.LEGACY in desk.lacking, "the server serves 2025-11-25 alone")
     answer = yield from desk.ask(desk.request("server/discover", tasks=False, capabilities={}))
     result = result_of(answer)
     served = result.get("supportedVersions")
@@ -261,16 +266,27 @@ def discovery(desk: Desk) -> Script[None]:
     "NEG.9",
     strength=Strength.MUST,
     needs=MODERN,
-    asks="The extension is advertised with settings {}, and there is no slot tasks, of 2025-11-25, beside "
-    "it.",
+    asks="The extension is advertised by an object, and there is no slot tasks, of 2025-11-25, beside it.",
     source=f"{NEGOTIATION}; SEP-2663: Backward Compatibility",
 )
 def what_is_advertised(desk: Desk) -> Script[None]:
     answer = yield from desk.ask(desk.request("server/discover"))
     capabilities = object_of(result_of(answer).get("capabilities"))
     demand("tasks" not in capabilities, "capabilities has a slot tasks", answer)
-    settings = object_of(capabilities.get("extensions")).get(TASKS_EXTENSION)
-    demand(settings in ({}, None), "the extension has settings", answer)
+    settings = object_of(capabilities.get("extensions")).get(TASKS_EXTENSION, {})
+    demand(isinstance(settings, dict), "the settings of the extension are no object", answer)
+
+
+@check(
+    "NEG.9",
+    strength=Strength.CHOICE,
+    needs=TASKS,
+    asks="The extension is advertised with settings {}.",
+    source=f"{NEGOTIATION} (no settings are defined; whether there may be others is not said)",
+)
+def settings_of_the_extension(desk: Desk) -> None:
+    settings = object_of(object_of(desk.discovered.get("capabilities")).get("extensions"))
+    demand(settings[TASKS_EXTENSION] in ({}, None), f"the settings are {settings[TASKS_EXTENSION]!r}")
 
 
 @check(
@@ -290,6 +306,8 @@ def initialize_where_it_is_not_served(desk: Desk) -> Script[None]:
     }
     post = desk.legacy("initialize", params).with_header("MCP-Protocol-Version")
     answer = yield from desk.ask(post)
+    other = object_of(answer.result).get("protocolVersion")
+    seen(not isinstance(other, str), f"the server serves another version: {other}")
     demand(answer.error is not None, f"there came {described(answer)}", answer)
     demand(MODERN_VERSION in str(answer.error), f"the error does not name {MODERN_VERSION}", answer)
 
@@ -316,7 +334,7 @@ def unknown_methods(desk: Desk) -> Script[None]:
 )
 def input_that_was_not_declared(desk: Desk) -> Script[None]:
     call = desk.tool(Role.ASKING_FIRST)
-    answer = yield from desk.ask(desk.call(call, capabilities={}))
+    answer = carried_out((yield from desk.ask(desk.call(call, capabilities={}))))
     if answer.result is not None:
         asked = answer.result.get("inputRequests")
         demand(not asked, "the client was asked for what it did not declare", answer)
@@ -355,6 +373,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     asking_for_a_task,
     discovery,
     what_is_advertised,
+    settings_of_the_extension,
     initialize_where_it_is_not_served,
     unknown_methods,
     input_that_was_not_declared,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mcp_tasks_proto.testing.kit.acts import Script
-from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Need
+from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Need, Unseen
 from mcp_tasks_proto.testing.kit.desk import Desk, Role, ToolCall, task_of
 from mcp_tasks_proto.vocabulary import LEGACY_VERSION, TASKS_EXTENSION
 
@@ -19,8 +19,15 @@ SHORT_TTL_MS: Final = 10_000
 """A task that lives no longer than this can be seen to expire."""
 
 
+KEPT_OUT: Final[Mapping[int, str]] = {
+    401: "the server answers HTTP 401: it wants credentials, which --header gives",
+    403: "the server answers HTTP 403: it refuses this caller, whose credentials --header gives",
+}
+"""What it means when the first request is answered like this."""
+
+
 class Unreachable(Exception):  # noqa: N818 - named for what happened
-    """Nobody answers at all."""
+    """Nobody answers at all, or only to say that others are answered."""
 
 
 def survey(desk: Desk) -> Script[None]:
@@ -29,8 +36,10 @@ def survey(desk: Desk) -> Script[None]:
     del desk.lacking[Need.HTTP if desk.speaks_http else Need.STDIO]
     if desk.has_other_caller:
         del desk.lacking[Need.OTHER_CALLER]
-    yield from _discover(desk)
-    yield from _initialize(desk)
+    trouble = yield from _discover(desk)
+    answers = yield from _initialize(desk)
+    if trouble is not None and not answers:
+        raise Unreachable(trouble)
     if Need.MODERN not in desk.lacking:
         yield from _list_tools(desk)
         yield from _listen(desk)
@@ -39,34 +48,57 @@ def survey(desk: Desk) -> Script[None]:
             yield from _search(desk)
 
 
-def _discover(desk: Desk) -> Script[None]:
-    answer = yield from desk.ask(desk.request("server/discover"))
+def _discover(desk: Desk) -> Script[str | None]:
+    """Find out whether there are modern requests; return why there is no answer, where there is none.
+
+    On stdio that may be a server of 2025-11-25, which may stay silent until it is initialized.
+    """
+    answer = yield from desk.tried(desk.request("server/discover"))
+    if answer.result is None and answer.status is not None and answer.status in KEPT_OUT:
+        raise Unreachable(KEPT_OUT[answer.status])
+    if answer.response is None and answer.over_limit:
+        raise Unreachable(f"its answer cannot be taken: {answer.trouble}")
     if answer.response is None and answer.status is None:
-        raise Unreachable(answer.trouble or "there is no answer")
-    if answer.result is None:
-        return
-    del desk.lacking[Need.MODERN]
-    desk.discovered = answer.result
-    if TASKS_EXTENSION in _object(_object(answer.result.get("capabilities")).get("extensions")):
-        del desk.lacking[Need.TASKS]
+        trouble = answer.trouble or "there is no answer"
+        if desk.speaks_http:
+            raise Unreachable(trouble)
+        return trouble
+    if answer.result is not None:
+        del desk.lacking[Need.MODERN]
+        desk.discovered = answer.result
+        if TASKS_EXTENSION in _object(_object(answer.result.get("capabilities")).get("extensions")):
+            del desk.lacking[Need.TASKS]
+    elif (yield from _is_modern(desk)):
+        del desk.lacking[Need.MODERN]
+    return None
 
 
-def _initialize(desk: Desk) -> Script[None]:
-    """Open a session of 2025-11-25 where there are any."""
+def _is_modern(desk: Desk) -> Script[bool]:
+    """Find out whether a server that is not to be discovered answers other modern requests."""
+    answer = yield from desk.tried(desk.request("tools/list"))
+    return isinstance(_object(answer.result).get("resultType"), str)
+
+
+def _initialize(desk: Desk) -> Script[bool]:
+    """Open a session of 2025-11-25 where there are any; return whether there was an answer."""
     params = {"protocolVersion": LEGACY_VERSION, "capabilities": _LEGACY_CLIENT, "clientInfo": _CLIENT}
     post = desk.legacy("initialize", params).with_header("MCP-Protocol-Version")
-    answer = yield from desk.ask(post)
+    answer = yield from desk.tried(post)
     if _object(answer.result).get("protocolVersion") != LEGACY_VERSION:
-        return
+        return answer.response is not None
     del desk.lacking[Need.LEGACY]
-    desk.initialized = _object(answer.result)
+    desk.initialized = (answer,)
     desk.session = answer.headers.get("mcp-session-id")
-    yield from desk.told(desk.legacy("notifications/initialized", id=None))
-    listed = yield from desk.ask(desk.legacy("tools/list", {}))
+    stream = yield from desk.opened(desk.legacy("notifications/initialized", id=None))
+    if desk.speaks_http:
+        yield from desk.next_message(stream)
+    yield from desk.shut(stream)
+    listed = yield from desk.tried(desk.legacy("tools/list", {}))
     desk.legacy_tools = _by_name(listed)
-    requests = _object(_object(_object(desk.initialized.get("capabilities")).get("tasks")).get("requests"))
-    if "call" in _object(requests.get("tools")):
+    desk.legacy_tasks = _object(_object(_object(answer.result).get("capabilities")).get("tasks"))
+    if "call" in _object(_object(desk.legacy_tasks.get("requests")).get("tools")):
         del desk.lacking[Need.LEGACY_TASKS]
+    return True
 
 
 _CLIENT: Final = {"name": "mcp-tasks kit", "version": "1"}
@@ -77,7 +109,7 @@ def _list_tools(desk: Desk) -> Script[None]:
     cursor: Any = None
     for _ in range(PAGES):
         params = {} if cursor is None else {"cursor": cursor}
-        answer = yield from desk.ask(desk.request("tools/list", params))
+        answer = yield from desk.tried(desk.request("tools/list", params))
         desk.tools.update(_by_name(answer))
         cursor = _object(answer.result).get("nextCursor")
         if not isinstance(cursor, str):
@@ -88,7 +120,7 @@ def _listen(desk: Desk) -> Script[None]:
     """Find out whether there are listen streams."""
     stream = yield from desk.opened(desk.request("subscriptions/listen", {"notifications": {}}))
     yield from desk.next_message(stream)
-    answer = yield from desk.closed(stream)
+    answer = yield from desk.shut(stream)
     if answer.error is None:
         del desk.lacking[Need.LISTEN]
 
@@ -111,7 +143,7 @@ def _destroys(tool: Mapping[str, Any]) -> bool:
 
 
 def _try(desk: Desk, call: ToolCall) -> Script[None]:
-    answer = yield from desk.ask(desk.call(call), desk.settings.look_ms)
+    answer = yield from desk.tried(desk.call(call), desk.settings.look_ms)
     result, task_id = answer.result, task_of(answer)
     if result is None:
         return
@@ -129,13 +161,13 @@ def _try(desk: Desk, call: ToolCall) -> Script[None]:
     if role is not None:
         desk.calls.setdefault(role, call)
     if task_id in desk.running:
-        yield from desk.cancel(task_id)
+        yield from desk.tried(desk.request("tasks/cancel", {"taskId": task_id}))
 
 
 def _what_it_does(desk: Desk, task_id: str) -> Script[Role | None]:
     try:
         seen = yield from desk.watch(task_id, "input_required", within_ms=desk.settings.look_ms)
-    except Broken:
+    except (Broken, Unseen):
         return None
     view = Role.SLOW if seen is None else _role_of(_object(seen.result))
     return view

@@ -36,7 +36,7 @@ Exit codes:
     0  nothing failed
     1  a check failed
     2  what was typed cannot be used, or the report not be written
-    3  nobody answered, so that nothing was examined
+    3  nobody answered, or not so that any check could see something
   130  stopped by Ctrl-C, 143 by SIGTERM; what was known by then was reported"""
 
 

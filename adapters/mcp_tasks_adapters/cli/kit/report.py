@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from mcp_tasks_adapters.cli.client.harmless import harmless, one_line
+from mcp_tasks_adapters.cli.client.harmless import cut, one_line
 from mcp_tasks_proto.testing.kit import (
     Finding,
     Kit,
@@ -62,7 +62,7 @@ class JsonReport:
             "type": "summary",
             "rules": {verdict.value: number for verdict, number in counted(rules).items()},
             "checks": {verdict.value: sum(one.verdict is verdict for one in findings) for verdict in Verdict},
-            "tools": {role.value: call.tool for role, call in calls.items()},
+            "tools": {role.value: cut(call.tool, SHOWN_CHARS) for role, call in calls.items()},
             "interrupted": interrupted,
         }
         lines = [*map(finding_to_json, findings), *map(rule_to_json, rules), summary]
@@ -130,7 +130,7 @@ def _table(rules: Sequence[RuleFinding]) -> Table:
     table.add_column("", overflow="fold")
     for rule in rules:
         verdict = Text(rule.verdict.value, STYLES[rule.verdict])
-        table.add_row(rule.rule, verdict, Text(harmless(_detail(rule)), "dim"))
+        table.add_row(rule.rule, verdict, Text(one_line(_detail(rule)), "dim"))
     return table
 
 

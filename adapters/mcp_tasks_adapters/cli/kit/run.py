@@ -15,6 +15,7 @@ from rich.console import Console
 
 from mcp_tasks_adapters.cli.client import loops
 from mcp_tasks_adapters.cli.client.arguments import InputError, read_json
+from mcp_tasks_adapters.cli.client.harmless import one_line
 from mcp_tasks_adapters.cli.client.place import read_headers
 from mcp_tasks_adapters.cli.client.signals import StopSignal
 from mcp_tasks_adapters.cli.kit.command import STRENGTHS
@@ -28,6 +29,9 @@ __all__ = ["ExitCode", "run"]
 
 Examination = Callable[[Progress], Awaitable[Kit]]
 
+SHOWN_CHARS: Final = 300
+"""The most that is shown of why nobody answers."""
+
 ROLES_BY_OPTION: Final = {role.value.replace("-", "_"): role for role in Role}
 
 
@@ -37,7 +41,7 @@ class ExitCode(IntEnum):
     NOTHING_FAILED = 0
     SOMETHING_FAILED = 1
     USAGE = 2
-    NOBODY_ANSWERED = 3
+    NOTHING_SEEN = 3
 
 
 def run(
@@ -89,16 +93,18 @@ def _examine(examination: Examination, loop: str, *, as_json: bool, strengths: S
         return 128 + (stop.number or 0)
     (kit,) = seen
     if kit.unreachable is not None:
-        click.echo(f"Nobody answers: {kit.unreachable}.", err=True)
-        return ExitCode.NOBODY_ANSWERED
+        click.echo(f"Nobody answers: {one_line(kit.unreachable, SHOWN_CHARS)}.", err=True)
+        return ExitCode.NOTHING_SEEN
     findings = [one for one in kit.findings if one.check.strength.value in strengths]
     report = JsonReport() if as_json else PeopleReport(Console(highlight=False))
     with reporting(ExitCode.USAGE):
         report.show(findings, kit.desk.calls, interrupted=stop.number is not None)
     if stop.number is not None:
         return 128 + stop.number
-    failed = any(one.verdict is Verdict.FAIL for one in findings)
-    return ExitCode.SOMETHING_FAILED if failed else ExitCode.NOTHING_FAILED
+    verdicts = {one.verdict for one in findings}
+    if Verdict.FAIL in verdicts:
+        return ExitCode.SOMETHING_FAILED
+    return ExitCode.NOTHING_FAILED if Verdict.PASS in verdicts else ExitCode.NOTHING_SEEN
 
 
 # -- what was typed ------------------------------------------------------------------------------------------
