@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import platform
 import signal
 import sys
@@ -98,6 +99,7 @@ def _list() -> None:
 
 
 if __name__ == "__main__":
+    logging.disable()
     # Whoever ends this process means its workers as well, as with Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

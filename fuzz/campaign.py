@@ -15,6 +15,7 @@ from attrs import define, field, frozen
 
 from fuzz.findings import Finding, examine
 from fuzz.paths import DICTIONARY, PROJECT, SEEDS, WORK, shown
+from fuzz.revision import commit_now
 from fuzz.targets import load
 
 __all__ = ["Campaign", "Progress"]
@@ -57,6 +58,8 @@ class Campaign:
     seconds: int
     luck: int = 0
     """What its choices are drawn from, for the same ones in each run; 0: others each time."""
+    commit: str = field(init=False, factory=commit_now)
+    """What is fuzzed, whatever is there by the end."""
     progress: Progress = field(init=False)
     over: bool = field(init=False, default=False)
     cpu_seconds: float = field(init=False, default=0.0)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -23,6 +23,9 @@ from mcp_tasks_proto.vocabulary import TASKS_EXTENSION
 
 __all__ = [
     "ERROR_TABLE",
+    "STOPPING",
+    "STORE_UNAVAILABLE",
+    "WORKER_LOST",
     "ErrorCode",
     "ErrorObject",
     "LimitExceeded",
@@ -68,6 +71,16 @@ ERROR_TABLE: Mapping[ErrorCode, tuple[int, str]] = {
 
 ``INVALID_PARAMS`` about the request's own metadata is sent with 400 instead (NEG.1).
 """
+
+
+# -- data.reason, where more than one part of this package says it -----------------------------------------
+
+STORE_UNAVAILABLE: Final = "store_unavailable"
+"""The store did not answer, or could not keep what it was given."""
+STOPPING: Final = "shutting_down"
+"""This side is about to end, and takes no more requests."""
+WORKER_LOST: Final = "worker_lost"
+"""Whatever did the work of a task is gone, and nobody goes on with it."""
 
 
 @frozen

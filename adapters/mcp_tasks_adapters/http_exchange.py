@@ -49,6 +49,7 @@ __all__ = [
     "RequestWriter",
     "check_headers",
     "retry_after_ms",
+    "taken_up_at",
 ]
 
 Fact = ResponseReceived | NotificationReceived | ServerAsked | StreamOpened | RequestFailed
@@ -280,7 +281,7 @@ class HttpExchange:
             self._h11.start_next_cycle()
         self.request, self._legacy, self._is_get = request.request, legacy is not None, verb == "GET"
         self.over, self.silent = False, True
-        self._last_event_id, self._retry_ms = "", None
+        self._last_event_id, self._retry_ms = taken_up_at(request) or "", None
         self._h11.send(_ASKED[verb])
         self._h11.send(END)
         return data
@@ -418,6 +419,12 @@ def _reply(status: int, headers: Mapping[bytes, bytes], now_ms: int, *, legacy: 
         retry_after_ms=None if wait is None else retry_after_ms(wait.decode("latin-1").strip(), now_ms),
         session=None if session is None else session.decode("latin-1"),
     )
+
+
+def taken_up_at(request: Outgoing) -> str | None:
+    """Return the event behind which a request has a stream of 2025-11-25 taken up. Until there is something
+    new on it, that is where it breaks off (``RequestFailed.last_event_id``)."""
+    return request.last_event_id if isinstance(request, SendLegacy) else None
 
 
 def _recurring_headers(request: Outgoing) -> list[tuple[str, str]]:

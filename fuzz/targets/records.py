@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -34,8 +33,6 @@ KINDS: Final[tuple[tuple[Callable[[Any], Any], Callable[[Any], dict[str, Any]]],
 
 DEFAULTS: Final = (False, 0, 1, "")
 """Of plain members: what leaving one out may say too."""
-
-logging.getLogger("mcp_tasks_adapters").setLevel(logging.CRITICAL)
 
 
 def check(data: bytes) -> None:

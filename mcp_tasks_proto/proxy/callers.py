@@ -11,10 +11,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from mcp_tasks_proto.effects import StopCall
-from mcp_tasks_proto.errors import (
-    ErrorObject,
-    internal_error,
-)
+from mcp_tasks_proto.errors import STOPPING, ErrorObject, internal_error
 from mcp_tasks_proto.exchanges import OpenExchanges
 from mcp_tasks_proto.inputs import HttpHead, MessageReceived
 from mcp_tasks_proto.negotiation import TASK_METHODS, Accepted, Reason, negotiate
@@ -33,7 +30,7 @@ from mcp_tasks_proto.wire.jsonrpc import (
 
 __all__ = ["SHUTTING_DOWN", "Callers", "Exchange"]
 
-SHUTTING_DOWN: Final = internal_error("the proxy is shutting down", reason="shutting_down")
+SHUTTING_DOWN: Final = internal_error("the proxy is shutting down", reason=STOPPING)
 
 LOG_BACKLOG: Final = 64
 """Log messages that may wait on one exchange; the oldest gives way."""

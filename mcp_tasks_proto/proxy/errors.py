@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-from mcp_tasks_proto.errors import ErrorCode, ErrorObject
+from mcp_tasks_proto.errors import STORE_UNAVAILABLE, WORKER_LOST, ErrorCode, ErrorObject
 
 __all__ = ["TROUBLE_TABLE", "Trouble", "trouble"]
 
@@ -34,9 +34,9 @@ class Trouble(Enum):
     """The upstream asks for input of a kind that nobody declared (PRX.10)."""
     NOT_STORED = "binding_not_stored"
     """The proxy could not remember the task; the upstream is told to stop it (PRX.6)."""
-    STORE = "store_unavailable"
+    STORE = STORE_UNAVAILABLE
     """The proxy's own store did not answer."""
-    LOST = "worker_lost"
+    LOST = WORKER_LOST
     """The proxy that ran a promoted call is gone (PRX.16)."""
     PROMOTED_INPUT = "input_after_promotion"
     """A promoted call asks for input, which it no longer can (PRX.16)."""

@@ -142,7 +142,8 @@ class RequestFailed:
     sent: bool = True
     fault: Fault = Fault.NETWORK
     last_event_id: str | None = None
-    """Where its event stream broke off; only those of 2025-11-25 can be taken up again."""
+    """Where its event stream broke off; only those of 2025-11-25 can be taken up again. One that was taken
+    up, and on which nothing new has come, breaks off where it was taken up."""
     retry_ms: int | None = None
     """How long that stream asked to be left alone before."""
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from mcp_tasks_proto.effects import StopCall
-from mcp_tasks_proto.errors import ErrorObject, internal_error
+from mcp_tasks_proto.errors import STOPPING, ErrorObject, internal_error
 from mcp_tasks_proto.exchanges import OpenExchanges
 from mcp_tasks_proto.inputs import MessageReceived, StreamReady
 from mcp_tasks_proto.negotiation import Refused, negotiate
@@ -21,7 +21,7 @@ from mcp_tasks_proto.wire.jsonrpc import Request, result_message
 
 __all__ = ["SHUTTING_DOWN", "Exchanges", "Method"]
 
-SHUTTING_DOWN: Final = internal_error("the server is shutting down", reason="shutting_down")
+SHUTTING_DOWN: Final = internal_error("the server is shutting down", reason=STOPPING)
 
 Method = Callable[[Exchange], None]
 """Begins to answer a request."""

@@ -36,7 +36,7 @@ from mcp_tasks_proto.effects import (
     RequestCancel,
     Save,
 )
-from mcp_tasks_proto.errors import LocalProtocolError, internal_error, limit_reached
+from mcp_tasks_proto.errors import STORE_UNAVAILABLE, LocalProtocolError, internal_error, limit_reached
 from mcp_tasks_proto.inputs import (
     ExpiredFound,
     Loaded,
@@ -256,7 +256,7 @@ class Tasks:
     def _failed(self, question: _Question, detail: str) -> None:
         operation = question.operation
         if operation.exchange is not None:
-            self._conclude(operation, Decision(error=internal_error(detail, reason="store_unavailable")))
+            self._conclude(operation, Decision(error=internal_error(detail, reason=STORE_UNAVAILABLE)))
         elif isinstance(operation, Remove) and not operation.orphaned:
             # The next sweep finds it again; were it kept here, each access would add another one.
             self._sweeping.pause(self.now + LAST_RETRY_MS)

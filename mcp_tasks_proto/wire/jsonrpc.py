@@ -125,19 +125,20 @@ def _refuse_constant(_: str) -> NoReturn:
 
 def deeper_than(value: Any, depth: int) -> bool:
     """Whether arrays and objects in ``value``, a JSON value, are nested more than ``depth`` levels."""
-    level = [value] if isinstance(value, (dict, list)) else []
+    level = [value] if isinstance(value, _CONTAINERS) else []
     for _ in range(depth):
         level = [
             child
             for parent in level
             for child in (parent.values() if isinstance(parent, dict) else parent)
-            if isinstance(child, (dict, list))
+            if isinstance(child, _CONTAINERS)
         ]
         if not level:
             return False
     return True
 
 
+_CONTAINERS: Final = (dict, list, tuple)
 _WHITESPACE: Final = " \t\n\r"
 _ESCAPE: Final = pattern(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]|(?P<lone>u[dD][89a-fA-F])|.)")
 """What follows a backslash in a JSON text: a pair of surrogates, half of one, or anything else."""
@@ -154,7 +155,8 @@ def encode(message: Mapping[str, Any]) -> bytes:
     """Write a message as compact UTF-8 JSON, on one line.
 
     Raises :class:`LocalProtocolError`, naming the problem, for what JSON cannot say: a name that is not a
-    string, a value of another type than JSON's, NaN, a lone surrogate, a container inside itself.
+    string, a value of another type than JSON's, NaN, a lone surrogate, a container inside itself, more than
+    512 levels of containers.
     """
     return _encode(message)
 
@@ -180,15 +182,19 @@ def _encode(value: Any) -> bytes:
 
 def _written(value: Any) -> bytes:
     try:
-        return _ENCODER.encode(value).encode()
+        text = _ENCODER.encode(value)
+        data = text.encode()
     except UnicodeEncodeError:
         raise _not_json("a string with a lone surrogate") from None
     except RecursionError:
-        raise _not_json("a container inside itself, or nested too deeply") from None
+        raise _not_json(_DEPTH_PROBLEM) from None
     except TypeError:
         raise _not_json(_NAME_PROBLEM) from None
     except ValueError as error:
         raise _not_json(str(error)) from None
+    if text.count("{") + text.count("[") > _WRITTEN_DEPTH and deeper_than(value, _WRITTEN_DEPTH):
+        raise _not_json(_DEPTH_PROBLEM)
+    return data
 
 
 def _refuse_other_names(value: Any) -> None:
@@ -216,6 +222,9 @@ def _not_json(problem: str) -> LocalProtocolError:
     return LocalProtocolError(f"not JSON: {problem}")
 
 
+_WRITTEN_DEPTH: Final = 512
+"""How deep a value may be nested that is written: no more than any interpreter has room for on its stack."""
+_DEPTH_PROBLEM: Final = f"a container inside itself, or nested more than {_WRITTEN_DEPTH} levels deep"
 _NAME_PROBLEM: Final = "a member name that is not a string"
 SCALARS: Final = frozenset({str, int, bool, float, type(None)})
 """Types of JSON values that hold no others."""

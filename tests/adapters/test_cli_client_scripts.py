@@ -464,8 +464,9 @@ def test_says_why_nothing_is_heard_of_a_task(farm: Path, loop: str) -> None:
             said = iter(calling.stderr.readline, "")
             assert "working" in next(said)
             server.close()
-            trouble = next(line for line in said if "no answer: " in line)
-            assert "no connection to the server" in trouble
+            # A request that was on its way is told of first: its connection was closed.
+            trouble = next(line for line in said if "no connection to the server" in line)
+            assert "no answer: " in trouble
             assert "next poll in" in trouble or "asking the server" in trouble
             calling.send_signal(signal.SIGINT)
             assert "The task goes on." in calling.stderr.read()

@@ -17,7 +17,7 @@ from mcp_tasks_proto.legacy.messages import SendLegacy, ServerAsked, StreamOpene
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import HttpReply, NotificationReceived, RequestFailed, ResponseReceived
 from mcp_tasks_proto.wire.jsonrpc import notification_message, request_message, result_message
-from tests.adapters.client_harness import LOOPS, Reply, ScriptedServer, run
+from tests.adapters.client_harness import LOOPS, QUICK, Reply, ScriptedServer, one_after_the_other, run
 
 ADDRESS: Final = HttpAddress.parse("http://example.com/mcp")
 PEER: Final = Path(__file__).with_name("legacy_peer.py")
@@ -140,6 +140,28 @@ def test_what_breaks_off_before_its_stream_knows_nothing_of_the_one_before() -> 
     [fact] = exchange.receive(b"", 0)
     assert isinstance(fact, RequestFailed)
     assert fact.last_event_id is None
+
+
+@pytest.mark.parametrize(
+    "came",
+    [b"", events(), events(b"data: \n\n", b": alive\n\n")],
+    ids=["nothing", "a head", "events without ids"],
+)
+def test_one_that_was_taken_up_breaks_off_where_it_was_taken_up_until_there_is_something_new(
+    came: bytes,
+) -> None:
+    taken_up = SendLegacy(request=1, verb="GET", version="2025-11-25", session="s", last_event_id="e1")
+    exchange = begun(taken_up)[0]
+    facts = [fact for data in (came, b"") for fact in exchange.receive(data, 0)]
+    assert [fact.last_event_id for fact in facts if isinstance(fact, RequestFailed)] == ["e1"]
+
+
+def test_once_there_is_something_new_it_breaks_off_there() -> None:
+    exchange = begun(SendLegacy(request=1, verb="GET", session="s", last_event_id="e1"))[0]
+    exchange.receive(events(b"id: e2\ndata: \n\n"), 0)
+    [fact] = exchange.receive(b"", 0)
+    assert isinstance(fact, RequestFailed)
+    assert fact.last_event_id == "e2"
 
 
 def test_a_stream_that_was_asked_for_says_that_it_is_open() -> None:
@@ -286,6 +308,68 @@ def legacy_over_http(asked: list[Mapping[str, str]], farewells: list[Mapping[str
             "DELETE": ended,
         }
     )
+
+
+def test_a_stream_that_breaks_before_its_first_event_is_taken_up_once_more_where_it_was(loop: str) -> None:
+    """The call is carried out once, and its result comes on the third stream that takes up its own."""
+    server = legacy_over_http([], [])
+    calls: list[Any] = []
+
+    def called(reply: Reply) -> None:
+        calls.append(reply.asked.message["id"])
+        reply.stream().raw(b"id: e1\ndata: \n\n").close()
+
+    def hung_up(reply: Reply) -> None:
+        reply.close()
+
+    def broken(reply: Reply) -> None:
+        reply.stream().close()
+
+    def finished(reply: Reply) -> None:
+        result = {"content": [{"type": "text", "text": "done"}]}
+        reply.stream().event(result_message(calls[0], result)).close()
+
+    take_up = one_after_the_other(hung_up, broken, finished)
+
+    def listening(reply: Reply) -> None:
+        if "last-event-id" in reply.asked.headers:
+            take_up(reply)
+        else:
+            reply.http(status="405 Method Not Allowed")
+
+    server.scripts.update({"tools/call": called, "GET": listening})
+
+    async def scenario(on: Any) -> None:
+        with server:
+            async with on.connect(server.url, era="legacy", requester_limits=QUICK) as client:
+                call = await client.call_tool("t")
+                assert words(await call.settle(PATIENCE_S)) == "done"
+
+    run(loop, scenario)
+    assert len(calls) == 1
+    places = [asked.headers.get("last-event-id") for asked in server.all("GET")]
+    assert places == [None, "e1", "e1", "e1"]
+
+
+def test_nor_does_it_matter_that_nobody_listens_when_it_is_taken_up(loop: str) -> None:
+    with legacy_over_http([], []) as server:
+        url = server.url
+    facts: list[Any] = []
+
+    async def main(on: Any) -> None:
+        async with on.connect(url) as client:
+            taken_up = SendLegacy(request=1, verb="GET", session="s", last_event_id="e1")
+            heard = on.event()
+
+            def report(fact: Any) -> None:
+                facts.append(fact)
+                heard.set()
+
+            client._driver._transport.send(taken_up, report)
+            await heard.wait()
+
+    run(loop, main)
+    assert [(fact.sent, fact.last_event_id) for fact in facts] == [(False, "e1")]
 
 
 def test_over_http_a_session_is_opened_where_a_modern_request_is_refused(loop: str) -> None:

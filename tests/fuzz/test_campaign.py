@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzz import campaign, desk, ledger
+from fuzz import campaign, desk, ledger, revision
 
 FUZZER = r"""
 import sys
@@ -68,6 +68,17 @@ def test_a_campaign_is_recorded(folder: Path, capsys: pytest.CaptureFixture[str]
     _, line = (folder / "campaigns" / "lines.txt").read_text().splitlines()
     assert line.split()[2:6] == ["5", "17", "3", "0"]
     assert "5 executions, 17 edges" in capsys.readouterr().out
+
+
+def test_what_is_recorded_is_the_commit_that_was_there_when_it_began(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = iter(["0a0a0a0a", "1b1b1b1b"])
+    monkeypatch.setattr(revision, "_git", lambda *words: next(commits) if "HEAD" in words else "")
+    assert run(folder, ENDS) == 0
+    _, line = (folder / "campaigns" / "lines.txt").read_text().splitlines()
+    assert line.split()[0] == "0a0a0a0a"
+    assert next(commits) == "1b1b1b1b"
 
 
 def test_what_a_fuzzer_finds_is_told_and_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from json import JSONDecoder
 from typing import Any, Final
@@ -372,3 +373,11 @@ def test_every_difference_to_the_official_types_has_a_seed(monkeypatch: pytest.M
     monkeypatch.setattr(codec, "is_by_contract", explain)
     assert replay(codec.check, seeds("codec")) == {}
     assert set(met) == {row.what for row in DIFFERENCES}
+
+
+def test_loading_a_target_keeps_nobody_else_from_logging() -> None:
+    """What the adapters log is part of what other tests look at, in this same process."""
+    logger = logging.getLogger("mcp_tasks_adapters")
+    for target in TARGETS:
+        load(target)
+    assert logger.isEnabledFor(logging.WARNING)

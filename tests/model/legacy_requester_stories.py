@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.model.legacy_requester_world import GONE, World, form, sampling
+from mcp_tasks_proto.requester import Completed, Failed
+from tests.model.legacy_requester_world import BROKE, GONE, LIMITS, World, form, sampling
 
 __all__ = ["STORIES", "Story", "tell"]
 
@@ -27,9 +28,9 @@ def working(world: World) -> str:
     return list(world.tasks)[-1]
 
 
-def told(world: World, status: str) -> None:
+def told(world: World, status: str, *, after_ms: int = 1_000) -> None:
     """The next poll is answered."""
-    world.wait(1_000)
+    world.wait(after_ms)
     world.tell(world.host.number_of("tasks/get"), status)
 
 
@@ -63,6 +64,35 @@ def failed(world: World) -> None:
         working(world)
         told(world, "failed")
         world.result(world.host.number_of("tasks/result"), payload)
+
+
+def withheld(world: World) -> None:
+    """REQ.3: a server that fails to give a result is asked again, a few times, and then taken at its word."""
+    down = {"code": -32603, "message": "down"}
+    for error, last, kind in ((down, "done", Completed), (GONE, "done", Completed), (down, None, Failed)):
+        call = world.tasks[working(world)].call
+        for _ in range(LIMITS.result_attempts - 1):
+            told(world, "completed", after_ms=4_000)
+            world.refuse(world.host.number_of("tasks/result"), error)
+            assert call not in world.host.outcomes
+        told(world, "completed", after_ms=4_000)
+        if last is None:
+            world.refuse(world.host.number_of("tasks/result"), error)
+        else:
+            world.result(world.host.number_of("tasks/result"), last)
+        assert isinstance(world.host.outcomes.get(call), kind), "REQ.3: a few times, and no more"
+
+
+def failed_with_an_error_of_the_servers_own(world: World) -> None:
+    """LEG.4: the code of an error says nothing where a task is said to have failed; HTTP's status does."""
+    call = world.tasks[working(world)].call
+    if world.http:
+        told(world, "failed")
+        world.refuse(world.host.number_of("tasks/result"), BROKE, http_status=503)
+        assert call not in world.host.outcomes
+    told(world, "failed")
+    world.refuse(world.host.number_of("tasks/result"), {"code": -32603, "message": "broke"})
+    assert isinstance(world.host.outcomes.get(call), Failed), "LEG.4: it is what the call ended with"
 
 
 def cancelled(world: World) -> None:
@@ -212,6 +242,8 @@ STORIES: Final[Mapping[str, Story]] = {
         called,
         completed,
         failed,
+        withheld,
+        failed_with_an_error_of_the_servers_own,
         cancelled,
         gone,
         answered,

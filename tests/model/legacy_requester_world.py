@@ -20,6 +20,7 @@ from mcp_tasks_proto.requester import (
     Completed,
     Expired,
     Failed,
+    HttpReply,
     Outcome,
     Prompt,
     RequesterLimits,
@@ -32,6 +33,7 @@ from mcp_tasks_proto.testing.model import (
     PeerAnswer,
     PutQuestion,
     difference,
+    is_no_end,
     legacy_outcome,
 )
 from tests.unit.legacy_requester_world import (
@@ -287,17 +289,17 @@ class World:
             self.tasks[task_id].payloads.append(told)
         self._do(lambda: self._answer(request, told))
 
-    def refuse(self, request: int, error: Mapping[str, Any]) -> None:
+    def refuse(self, request: int, error: Mapping[str, Any], *, http_status: int = 200) -> None:
         """A request about a task is answered with an error."""
         sent = self.host.legacy(request)
         task = self.tasks.get((sent.message or {})["params"]["taskId"])
         if named(sent) == "tasks/cancel":
             self._refusals += error["code"] == -32602
         elif task is not None and named(sent) == "tasks/result":
-            task.payloads.append({"error": error})
+            task.payloads.append({"error": error, "http_status": http_status})
         elif task is not None and request not in self._looks:
             task.unknown |= error["code"] == -32602
-        self._do(lambda: self._answer(request, {"error": error}))
+        self._do(lambda: self._answer(request, {"error": error}, http_status=http_status))
 
     def lose(self, request: int) -> None:
         """A request about a task is lost, and with it what was asked on its stream."""
@@ -309,10 +311,10 @@ class World:
                 put.lost |= put.task_id == task_id
         self._do(lambda: self.host.fail(request))
 
-    def _answer(self, request: int, told: Mapping[str, Any]) -> None:
+    def _answer(self, request: int, told: Mapping[str, Any], *, http_status: int = 200) -> None:
         if "error" in told:
-            error = told["error"]
-            self.host.refuse(request, error["code"], error["message"], data=error.get("data"))
+            error, http = told["error"], HttpReply(status=http_status) if self.http else None
+            self.host.refuse(request, error["code"], error["message"], data=error.get("data"), http=http)
         else:
             self.host.reply(request, told["result"])
 
@@ -500,10 +502,16 @@ class World:
             legacy_outcome(status, told.get("result"), told.get("error"))
             for status in task.statuses - {"cancelled"}
             for told in task.payloads
+            if not self._is_asked_again(task, status, told)
         ]
         ended += [ModelOutcome(kind="cancelled")] * ("cancelled" in task.statuses)
         unheard = self.host.now >= task.created_ms + TTL_MS  # REQ.5: perhaps with news since
         return ended + [ModelOutcome(kind="expired")] * (task.unknown or unheard)
+
+    def _is_asked_again(self, task: Followed, status: str, told: Mapping[str, Any]) -> bool:
+        """Whether an answer to ``tasks/result`` says nothing yet of a task with this status (REQ.3)."""
+        no_ends = sum(_is_no_end(status, one) for one in task.payloads)
+        return _is_no_end(status, told) and no_ends < LIMITS.result_attempts
 
     # -- at rest ---------------------------------------------------------------------------------------------
 
@@ -540,6 +548,11 @@ class World:
         self.wait(2 * LIMITS.received_ttl_ms)
         assert set(map(named, self.host.in_flight.values())) <= {"GET", "tasks/cancel", "tasks/get"}
         assert not self.host.on_show
+
+
+def _is_no_end(status: str, told: Mapping[str, Any]) -> bool:
+    http_status = told.get("http_status", 200)
+    return "error" in told and is_no_end(status, told["error"], http_status=http_status)
 
 
 def _outcome(outcome: Outcome) -> ModelOutcome:

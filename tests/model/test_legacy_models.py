@@ -13,6 +13,7 @@ from mcp_tasks_proto.testing.model import (
     ModelTask,
     ResultAnswer,
     WantedTask,
+    is_no_end,
     legacy_outcome,
 )
 
@@ -154,6 +155,14 @@ def test_leg8_what_nobody_is_asked() -> None:
     [put] = model.questions
     model.withdrawn(5)
     assert not put.waits
+
+
+def test_req3_which_errors_are_not_how_a_task_has_ended() -> None:
+    for status, codes in (("completed", (-32600, -32602, -32603)), ("failed", ())):
+        told = [code for code in (-32600, -32602, -32603, 7) if is_no_end(status, {"code": code})]
+        assert told == list(codes)
+        assert is_no_end(status, {"code": 7}, http_status=503)
+        assert not is_no_end(status, {"code": 7}, http_status=400)
 
 
 def test_leg4_leg6_how_a_task_has_ended() -> None:

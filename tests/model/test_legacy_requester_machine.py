@@ -126,6 +126,13 @@ class LegacyRequesterMachine(RuleBasedStateMachine):
         if request is not None:
             self.world.refuse(request, error)
 
+    @rule(number=numbers, error=errors, http_status=st.sampled_from([200, 500, 503]))
+    def withhold_the_result(self, number: int, error: dict[str, Any], http_status: int) -> None:
+        """REQ.3: not every error is the end of a task."""
+        request = self.request(number, "tasks/result")
+        if request is not None:
+            self.world.refuse(request, error, http_status=http_status if self.world.http else 200)
+
     @rule(number=numbers)
     def lose(self, number: int) -> None:
         request = self.request(number, "tasks/result", "tasks/get", "tasks/cancel")

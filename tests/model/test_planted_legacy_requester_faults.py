@@ -82,6 +82,27 @@ FAULTS: Final = [
     Fault(rule="LEG.4", what="results are not fetched", where=FollowedTasks, name="_fetch", plant=_trusting),
     Fault(rule="LEG.6", what="isError is not told", where=tasks, name="ended_view", plant=_literal),
     Fault(
+        rule="REQ.3",
+        what="any error is a task's end",
+        where=tasks,
+        name="_withholds",
+        plant=always(False),
+    ),
+    Fault(
+        rule="REQ.3",
+        what="a server that gives no result is asked for ever",
+        where=FollowedTasks,
+        name="_goes_on_asking",
+        plant=always(True),
+    ),
+    Fault(
+        rule="LEG.4",
+        what="what a task failed with is asked for again",
+        where=tasks,
+        name="_withholds",
+        plant=always(True),
+    ),
+    Fault(
         rule="LEG.8",
         what="a stream with each poll",
         where=FollowedTasks,

@@ -155,7 +155,7 @@ class Servers:
                 name, connection, RequestFailed(name, "the connection broke", sent, last_event_id=heard)
             )
 
-        connection = self.open[name] = Connection(stop=stop, fail=fail)
+        connection = self.open[name] = Connection(stop=stop, fail=fail, last_event_id=sent.last_event_id)
         self.roads.carry(connection, "there", arrive, again=once_more)
 
     def _forget_answer(self, name: int) -> None:

@@ -15,6 +15,9 @@ from typing import Final
 
 import pytest
 
+from mcp_tasks_proto.errors import STOPPING, STORE_UNAVAILABLE, WORKER_LOST
+from mcp_tasks_proto.proxy.errors import Trouble
+
 ROOT: Final = Path(__file__).parents[2]
 CORE: Final = ROOT / "mcp_tasks_proto"
 
@@ -220,6 +223,20 @@ def complaints(statement: ast.Assign | ast.AnnAssign) -> Iterator[str]:
         yield f"line {statement.lineno}: {', '.join(names)} is not typed as read-only"
 
 
+def literals(tree: ast.AST) -> set[str]:
+    return {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def reasons(tree: ast.AST) -> set[str]:
+    """The words that a module writes out as ``reason``."""
+    keywords = [node for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "reason"]
+    return set().union(*(literals(keyword.value) for keyword in keywords))
+
+
 def test_imports_only_what_is_listed(module: Path) -> None:
     allowed = COMMON | MORE.get(name_of(module), frozenset())
     assert not unlisted_imports(tree_of(module), allowed)
@@ -237,6 +254,16 @@ def test_calls_no_builtin_that_reaches_outside(module: Path) -> None:
 
 def test_keeps_no_state_outside_its_objects(module: Path) -> None:
     assert not hidden_state(tree_of(module))
+
+
+def test_a_word_that_several_modules_tell_programs_has_one_name() -> None:
+    """``data.reason``: who asks for it by name cannot mistype it."""
+    sources = {name_of(path): tree_of(path) for path in modules() if not name_of(path).startswith("testing")}
+    shared = {STORE_UNAVAILABLE, STOPPING, WORKER_LOST}
+    words = shared.union({one.value for one in Trouble}, *map(reasons, sources.values()))
+    places = {word: [name for name, tree in sources.items() if word in literals(tree)] for word in words}
+    assert not {word: names for word, names in places.items() if len(names) > 1}
+    assert all(places[word] == ["errors"] for word in shared)
 
 
 def test_nothing_waits(module: Path) -> None:

@@ -35,6 +35,7 @@ from mcp_tasks_proto.proxy import (
     ToolProfile,
     Upstream,
     UpstreamAnswered,
+    UpstreamChanged,
     UpstreamFailed,
 )
 from mcp_tasks_proto.proxy.callers import SHUTTING_DOWN
@@ -180,6 +181,38 @@ def test_std1_on_a_shared_channel_the_connection_is_the_session() -> None:
     assert [one for one in host.of(Reply) if one.exchange == modern] == []
     host.give(ConnectionClosed("pipe"))
     assert own in [one.exchange for one in host.of(Reply)]
+
+
+@pytest.mark.parametrize("again", ["initialize", "of the session", "modern", "of no era"])
+def test_wire3_the_id_of_an_initialize_is_taken_until_it_is_answered(again: str) -> None:
+    """It is answered once the upstreams have been asked what they are (PRX.2)."""
+    host = make_dual_era(bridging=True)
+    if again == "of the session":
+        host.initialize(connection="pipe", id="before")
+        discover_all(host)
+        host.give(UpstreamChanged("renderer"))  # what was found out is old
+    opening = host.initialize(connection="pipe", id="a")
+    if again == "initialize":
+        taken = host.initialize(connection="pipe", id="a")
+    elif again == "modern":
+        taken = host.request("tools/list", connection="pipe", id="a")
+    else:
+        taken = host.ask("ping", connection="pipe", id="a")
+    assert error(host.reply_to(taken))["code"] == -32600
+    other = host.initialize(connection="pipe", id="b")
+    discover_all(host)
+    assert [result(host.reply_to(one))["protocolVersion"] for one in (opening, other)] == ["2025-11-25"] * 2
+    assert result(host.reply_to(host.ask("ping", connection="pipe", id="a"))) == {}
+
+
+def test_wire3_ids_over_http_are_those_of_a_session_and_initialize_begins_one() -> None:
+    host = make_dual_era(bridging=True)
+    openings = [host.initialize(id="a") for _ in range(2)]
+    discover_all(host)
+    assert all("capabilities" in result(host.reply_to(one)) for one in openings)
+    host.ask("tools/call", {"name": "render"}, id="a")
+    opening = host.initialize(id="a")
+    assert "capabilities" in result(host.reply_to(opening))
 
 
 def test_leg2_a_stream_for_what_is_said_unasked_and_the_end_of_a_session() -> None:
@@ -870,7 +903,35 @@ def test_prx7_who_waits_for_a_result_waits_no_longer_than_he_may() -> None:
     host.give(AccessChanged(exchange=waiting, principal=None, access=Access()))
     assert waiting not in [one.exchange for one in host.of(Reply)]
     host.give(withdrawn(waiting))
-    assert error(host.reply_to(waiting))["code"] == -32603
+    refused = host.reply_to(waiting)
+    assert error(refused) == {"code": -32600, "message": "Invalid request: not authorized"}
+    assert [one.http_status for one in host.of(Reply) if one.exchange == waiting] == [200]
+    assert host.in_flight == {}, "nobody asks for the task any more"
+
+
+def test_prx7_who_waits_for_a_result_under_a_name_that_is_another_now_is_told_so() -> None:
+    host = bridged()
+    host.reads = True
+    handle = made(host)
+    first, second = (host.ask("tasks/result", {"taskId": handle}, id=number) for number in (3, 4))
+    asks = task("input_required", "up-7", inputRequests={"a": form()}, pollIntervalMs=60_000)
+    for _ in range(2):
+        host.answer("tasks/get", asks)
+    host.give(AccessChanged(exchange=first, principal="bob", access=Access()))
+    assert error(host.reply_to(first))["message"] == "Invalid request: not authorized"
+    taken_back = host.sent_on(first)[-1]
+    assert taken_back["method"] == "notifications/cancelled"
+    assert [one["method"] for one in host.sent_on(second)][-1] == "elicitation/create", "another is asked"
+
+
+def test_sub4_a_proxy_that_stops_says_so_to_who_waits_for_a_result() -> None:
+    host = bridged()
+    host.reads = True
+    waiting = host.ask("tasks/result", {"taskId": made(host)}, id=3)
+    host.answer("tasks/get", task(task_id="up-7"))
+    host.give(ShutdownStarted())
+    assert error(host.reply_to(waiting)) == SHUTTING_DOWN.to_wire()
+    assert [one.http_status for one in host.of(Reply) if one.exchange == waiting] == [503]
 
 
 def test_prx7_who_waits_for_a_result_with_fewer_rights_than_before_is_told_of_no_task() -> None:
@@ -921,6 +982,16 @@ def test_prx7_a_stream_hears_of_the_tools_that_its_caller_sees_now() -> None:
     stream = host.head("GET")
     assert host.waiting("subscriptions/listen")
     host.give(AccessChanged(exchange=stream, principal=None, access=Access(authorizations={})))
+    assert host.in_flight == {}
+
+
+@pytest.mark.parametrize("principal", [None, "bob"])
+def test_prx7_the_stream_of_a_caller_who_is_not_let_in_any_more_ends(principal: str | None) -> None:
+    host = bridged()
+    stream = host.head("GET")
+    access = None if principal is None else Access()
+    host.give(AccessChanged(exchange=stream, principal=principal, access=access))
+    assert [one.message for one in host.of(Reply) if one.exchange == stream] == [None]
     assert host.in_flight == {}
 
 
@@ -1129,7 +1200,8 @@ def test_leg7_the_store_may_be_late_or_fail_or_answer_nobody() -> None:
     first = host.ask("tasks/list", principal="alice", id=20)
     (listing,) = host.asked
     host.give(LoadFailed(listing.token))
-    assert reason(host.reply_to(first)) == "store_unavailable"
+    refused = error(host.reply_to(first))
+    assert refused["data"] == {"reason": "store_unavailable", "retryable": True}  # as to any other request
     second = host.ask("tasks/list", principal="alice", id=21)
     host.tell("notifications/cancelled", {"requestId": 21}, principal="alice")
     listing = host.asked[-1]

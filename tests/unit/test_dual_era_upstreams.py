@@ -405,6 +405,20 @@ def test_prx4_a_call_whose_answer_is_lost_is_not_sent_again() -> None:
     assert len(host.sent_legacy("tools/call")) == 1
 
 
+def test_prx4_nor_one_whose_stream_cannot_be_taken_up_for_want_of_a_connection() -> None:
+    """What was not sent then is the wish to read on; the call was."""
+    host = make_dual_era()
+    exchange = call(host, "add")
+    host.give(RequestFailed(host.waiting("tools/call").request, "closed", last_event_id="e1"))
+    for _ in range(5):
+        assert exchange not in [one.exchange for one in host.of(Reply)]
+        host.advance(4_000)
+        name = host.waiting("GET").request
+        host.give(RequestFailed(name, "no connection", sent=False, last_event_id="e1"))
+    assert reason(host.reply_to(exchange)) == "outcome_unknown"
+    assert len(host.sent_legacy("tools/call")) == 1
+
+
 def test_trap25_a_task_that_nobody_asked_for_is_no_result() -> None:
     host = make_dual_era()
     exchange = call(host, "add")
@@ -513,8 +527,10 @@ def test_the_answer_that_comes_while_a_round_is_open_waits_for_its_caller() -> N
     host.asks("elicitation/create", FORM, on="tools/call")
     host.answer("tools/call", {"content": []})
     state = result(host.reply_to(exchange))["requestState"]
-    again = call(host, "add", params={"requestState": state, "inputResponses": {"elicitation": ACCEPTED}})
-    assert view(host.reply_to(again)) == {"content": []}
+    params = {"requestState": state, "inputResponses": {"elicitation": ACCEPTED}}
+    assert view(host.reply_to(call(host, "add", params=params))) == {"content": []}
+    once_more = error(host.reply_to(call(host, "add", params=params)))
+    assert once_more["message"] == "Invalid params: the call of this round is over, or was lost"
 
 
 def test_prx10_each_caller_is_asked_what_it_declared_itself() -> None:
@@ -678,6 +694,32 @@ def test_lim3_an_update_that_took_too_long_is_over_whatever_its_answer_does_late
     assert len([one for one in host.of(Reply) if one.exchange == update]) == 1
 
 
+def test_lim3_nothing_is_held_of_updates_that_took_too_long_however_often_the_server_asks_again() -> None:
+    """Each time that it does, the answer has as long to get there as it had at first."""
+    host = make_dual_era(proxy_limits=ProxyLimits(request_timeout_ms=1000))
+    handle = handed_out(host)
+    (key,) = waits_for_input(host, handle, "old-7")
+    answers = {"taskId": handle, "inputResponses": {key: ACCEPTED}}
+
+    def took_too_long(number: int) -> int:
+        update = host.request("tasks/update", answers, capabilities=FORMS)
+        host.answer("tasks/get", legacy_task("input_required"))
+        for again in (f"again {number}", f"and again {number}"):
+            host.advance(400)
+            broken = host.waiting("tasks/result").request
+            host.give(UpstreamAnswered(request=broken, message=None, http_status=500))
+            host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+            host.answer("tasks/get", legacy_task("input_required"))
+            host.asks("elicitation/create", {**FORM, "_meta": related("old-7")}, on="tasks/result", id=again)
+        host.advance(200)
+        assert reason(host.reply_to(update)) == "upstream_unavailable"
+        return held(host.engine)
+
+    sizes = [took_too_long(number) for number in range(5)]
+    assert sizes[1:] == sizes[1:2] * 4
+    assert len(host.responses()) == 11, "an answer was on its way all along"
+
+
 def test_inp1_what_is_asked_in_another_process_has_another_key() -> None:
     """Its caller may have had an answer accepted that never got to the server, and answers no key twice."""
     first = make_dual_era()
@@ -739,6 +781,49 @@ def test_prx4_a_poll_that_waited_too_long_for_a_question_is_answered_once() -> N
     assert reason(host.reply_to(exchange)) == "upstream_unavailable"
     host.advance(2000)
     assert [one.message["method"] for one in host.in_flight.values()] == ["tasks/result"]
+
+
+def test_req3_an_upstream_that_fails_to_give_a_result_is_asked_again() -> None:
+    host = make_dual_era()
+    handle = handed_out(host)
+    exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    host.answer("tasks/get", legacy_task("completed"))
+    host.refuse("tasks/result", {"code": -32603, "message": "the store did not answer"})
+    refused = error(host.reply_to(exchange))
+    assert refused["data"] == {"reason": "upstream_unavailable", "retryable": True}
+    assert host.store.snapshots == {}, "nothing is kept that is no end"
+    ended = view(poll(host, handle, legacy_task("completed"), {"content": []}))
+    assert (ended["status"], ended["result"]["content"]) == ("completed", [])
+
+
+def test_req3_one_that_never_gives_it_is_taken_at_its_word_however_hasty_its_callers_are() -> None:
+    host = make_dual_era()
+    handle = handed_out(host)
+
+    def asked() -> dict[str, Any]:
+        exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+        host.answer("tasks/get", legacy_task("completed"))
+        host.refuse("tasks/result", {"code": -32603, "message": "down"})
+        return host.reply_to(exchange)
+
+    for pause_ms in (500, 1000, 2000, 4000):
+        assert [reason(asked()) for _ in range(3)] == ["upstream_unavailable"] * 3
+        host.advance(pause_ms)
+    ended = view(asked())
+    assert (ended["status"], ended["error"]) == ("failed", {"code": -32603, "message": "down"})
+
+
+def test_req3_a_poll_that_fails_does_not_make_a_question_another_one() -> None:
+    host = make_dual_era()
+    handle = handed_out(host)
+    (key,) = waits_for_input(host, handle, "old-7")
+    exchange = host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    host.refuse("tasks/get", {"code": -32603, "message": "down"})
+    assert reason(host.reply_to(exchange)) == "upstream_unavailable"
+    host.advance(1000)
+    again = view(poll(host, handle, legacy_task("input_required")))
+    assert list(again["inputRequests"]) == [key]
+    assert len(host.sent_legacy("tasks/result")) == 1
 
 
 def test_prx11_cancel_is_passed_on_and_acknowledged() -> None:

@@ -5,6 +5,7 @@ LEG.3, LEG.4, LEG.5, LEG.6, LEG.7, LEG.8.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from mcp_tasks_proto.requester import (
     ShowView,
     WithdrawPrompt,
 )
+from mcp_tasks_proto.requester.outcomes import fault_of
 from tests.unit.legacy_requester_world import (
     CAPABILITIES,
     PLAIN,
@@ -183,6 +185,120 @@ def test_req3_nor_one_that_is_slow() -> None:
     poll(host, "completed")
     host.reply("tasks/result", related())
     assert isinstance(outcome(host, call), Completed)
+
+
+@pytest.mark.parametrize("code", [-32603, -32602, -32600])
+def test_req3_a_server_that_fails_to_give_a_result_is_asked_again(code: int) -> None:
+    """The request of a completed task was successful: this is trouble with ``tasks/result``."""
+    host, call = following()
+    poll(host, "completed")
+    host.refuse("tasks/result", code, "the store did not answer")
+    assert call not in host.outcomes
+    poll(host, "completed")
+    host.reply("tasks/result", related())
+    assert outcome(host, call) == Completed(FINAL)
+    at_rest(host)
+
+
+def test_req3_a_server_that_never_gives_it_is_asked_ever_later_and_then_taken_at_its_word() -> None:
+    host, call = following(limits=RequesterLimits(result_attempts=4))
+    asked_ms = []
+    while call not in host.outcomes:
+        host.advance(500)
+        if host.waiting("tasks/get"):
+            asked_ms.append(host.now)
+            host.reply("tasks/get", legacy_task("completed"))
+            host.refuse("tasks/result", -32603, "down", data={"reason": "disk"})
+    assert [later - earlier for earlier, later in pairwise(asked_ms)] == [1_000, 1_000, 2_000]
+    assert outcome(host, call) == Failed(
+        code=-32603, message="down", data={"reason": "disk"}, fault=Fault.SERVER
+    )
+    at_rest(host)
+
+
+def test_req3_a_caller_who_does_not_wait_so_long_is_told_why() -> None:
+    host, call = following()
+    poll(host, "completed")
+    host.refuse("tasks/result", -32603, "down")
+    host.abandon(call)
+    assert isinstance(outcome(host, call), ObservationLost)
+
+
+def test_req3_what_is_asked_beside_it_does_not_count() -> None:
+    """Whoever looks at the same task in the same moment makes the server no more trouble than it has."""
+    host, call = following(limits=RequesterLimits(result_attempts=2))
+    poll(host, "completed")
+    for _ in range(3):
+        look = host.ask("tasks/get", {"taskId": TASK})
+        host.reply("tasks/get", legacy_task("completed"))
+        host.refuse(host.waiting("tasks/result")[-1], -32603)
+        assert outcome(host, look).code == -32603
+    host.refuse("tasks/result", -32603)
+    assert call not in host.outcomes
+    poll(host, "completed")
+    host.refuse("tasks/result", -32603, "down")
+    assert isinstance(outcome(host, call), Failed)
+
+
+def test_req3_of_a_task_that_has_expired_between_two_requests_its_caller_hears_so() -> None:
+    host, call = following()
+    poll(host, "completed")
+    host.refuse("tasks/result", -32602, "no such task")
+    host.advance(1_000)
+    host.refuse("tasks/get", -32602, "no such task")
+    assert isinstance(outcome(host, call), Expired)
+
+
+@pytest.mark.parametrize("code", [-32603, -32602, -32600])
+def test_leg4_a_task_that_has_failed_may_have_failed_with_any_error(code: int) -> None:
+    host, call = following()
+    poll(host, "failed")
+    host.refuse("tasks/result", code, "broken")
+    assert outcome(host, call) == Failed(code=code, message="broken", fault=fault_of(code))
+
+
+@pytest.mark.parametrize("status", ["completed", "failed"])
+def test_req3_an_http_status_that_says_that_the_server_failed_is_about_the_server(status: str) -> None:
+    host, call = following()
+    poll(host, status)
+    stopping = HttpReply(status=503, retry_after_ms=5_000)
+    host.refuse("tasks/result", -32603, "shutting down", http=stopping)
+    host.advance(4_999)
+    assert host.waiting("tasks/get") == []
+    host.advance(1)
+    host.reply("tasks/get", legacy_task(status))
+    host.refuse("tasks/result", -32050, "broken", http=HttpReply(status=200))
+    assert outcome(host, call) == Failed(code=-32050, message="broken", fault=Fault.SERVER)
+
+
+def test_req3_one_that_wants_other_credentials_says_nothing_of_the_task() -> None:
+    host, call = following()
+    for _ in range(2):
+        poll(host, "failed")
+        host.refuse("tasks/result", -32600, "who are you?", http=HttpReply(status=401))
+    lost = outcome(host, call)
+    assert isinstance(lost, ObservationLost)
+    assert (lost.fault, lost.http_status) == (Fault.CALLER, 401)
+
+
+def test_req3_who_only_looks_at_a_task_is_told_what_the_server_says() -> None:
+    host = legacy_host(CAPABILITIES)
+    call = host.ask("tasks/get", {"taskId": OTHER})
+    host.reply("tasks/get", legacy_task("completed", task_id=OTHER))
+    host.refuse("tasks/result", -32603, "down")
+    failed = outcome(host, call)
+    assert (failed.code, "down (-32603)" in failed.message) == (-32603, True)
+    at_rest(host)
+
+
+def test_req3_who_waits_for_the_end_on_an_open_stream_asks_again_likewise() -> None:
+    host, call, _ = asked()
+    poll(host, "completed", at=2)
+    host.refuse("tasks/result", -32603, "down")
+    assert call not in host.outcomes
+    poll(host, "completed", at=2)
+    host.reply("tasks/result", related())
+    assert outcome(host, call) == Completed(FINAL)
 
 
 def test_req3_a_poll_that_fails_is_not_the_end() -> None:

@@ -312,10 +312,10 @@ def circular() -> dict[str, Any]:
     return ring
 
 
-def deep() -> Any:
+def deep(levels: int) -> Any:
     value: Any = []
-    for _ in range(100_000):
-        value = [value]
+    for level in range(levels - 1):
+        value = (value,) if level % 2 else [value]
     return value
 
 
@@ -337,7 +337,9 @@ def deep() -> Any:
         ({"\udfff": 1}, "a lone surrogate"),
         ({"a": 10**5000}, "limit"),
         (circular(), "a container inside itself"),
-        ({"a": deep()}, "nested too deeply"),
+        ({"a": deep(512)}, "nested more than 512 levels deep"),
+        ({"a": deep(1_500)}, "nested more than 512 levels deep"),
+        ({"a": deep(100_000)}, "nested more than 512 levels deep"),
     ],
 )
 def test_what_json_cannot_say_is_the_hosts_error(value: dict[Any, Any], problem: str) -> None:
@@ -347,6 +349,13 @@ def test_what_json_cannot_say_is_the_hosts_error(value: dict[Any, Any], problem:
     with pytest.raises(LocalProtocolError) as sized:
         json_size(value)
     assert str(sized.value) == str(caught.value)
+
+
+def test_what_is_nested_just_deep_enough_is_written_by_every_interpreter() -> None:
+    """Room on the stack is not the same in all of them; 512 levels are."""
+    value = {"a": deep(511)}
+    assert encode(value) == b'{"a":' + b"[" * 511 + b"]" * 511 + b"}"
+    assert json_size(value) == 1_028
 
 
 # -- parse_message -----------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from mcp_tasks_adapters.http_exchange import (
     HttpExchange,
     RequestWriter,
     check_headers,
+    taken_up_at,
 )
 from mcp_tasks_adapters.jobs import Errand
 from mcp_tasks_adapters.toolkit.outcomes import describe
@@ -181,7 +182,8 @@ class HttpTransport:
         try:
             stream = await self._opened()
         except (OSError, ValueError) as error:
-            return RequestFailed(name, f"no connection to the server: {_why(error)}", sent=False)
+            reason = f"no connection to the server: {_why(error)}"
+            return RequestFailed(name, reason, sent=False, last_event_id=taken_up_at(order.request))
         except Exception as error:
             _log.error("a connection was not opened: %s", describe(error))
             return RequestFailed(name, _OWN_ERROR, sent=False, fault=Fault.CALLER)

@@ -48,8 +48,8 @@ class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
     limits: Limits = field(factory=Limits)
     """Bound the sessions of callers."""
     _requests: ProxyRequests = field(init=False)
-    _greetings: dict[Hashable, InnerExchange] = field(init=False, factory=dict)
-    """What is asked of the engine before an ``initialize`` is answered, by its exchange."""
+    _greetings: dict[Hashable, _Greeting] = field(init=False, factory=dict)
+    """Each ``initialize`` that is not answered, by its exchange."""
 
     def __attrs_post_init__(self) -> None:
         engine = DualEraUpstreams(settings=self.settings, codec=self.codec, node=self.node)
@@ -143,11 +143,17 @@ class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
 
     def _greet(self, received: MessageReceived, request: Request, capabilities: Mapping[str, Any]) -> None:
         """Ask the engine what there is for this caller, and then open its session with that."""
-        self._greetings[received.exchange] = self._inner.request(
+        asked = self._inner.request(
             "server/discover",
             {},
             caller=self._caller(received, modern_capabilities(capabilities)),
             replied=partial(self._described, received, request, capabilities),
+        )
+        self._greetings[received.exchange] = _Greeting(asked, received.connection, request.id)
+
+    def _greets(self, connection: Hashable, request_id: str | int) -> bool:
+        return any(
+            (one.connection, one.request_id) == (connection, request_id) for one in self._greetings.values()
         )
 
     def _described(
@@ -188,7 +194,7 @@ class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
         if greeting is None:
             LegacyDoor._exchange_closed(self, closed)
         else:
-            self._inner.close(greeting)
+            self._inner.close(greeting.asked)
 
     # -- other rights --------------------------------------------------------------------------------------
 
@@ -200,8 +206,20 @@ class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
         owner = self._registry.owner(changed.exchange)
         if isinstance(owner, ClientRequest):
             self._requests.access_changed(owner, changed)
-        if owner.inner is not None:
+        elif changed.access is None or changed.principal != owner.session.principal:
+            self._registry.close_own_stream(owner.session)
+        if owner.inner is not None and self._registry.holds(changed.exchange):
             self._take(evolve(changed, exchange=owner.inner))
+
+
+@frozen
+class _Greeting:
+    """An ``initialize`` that is answered once the upstreams have been asked what they are."""
+
+    asked: InnerExchange
+    """What the engine is asked for it."""
+    connection: Hashable
+    request_id: str | int
 
 
 @frozen(kw_only=True)

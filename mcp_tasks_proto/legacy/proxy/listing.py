@@ -13,13 +13,14 @@ from typing import Any
 
 from attrs import define, field
 
-from mcp_tasks_proto.errors import internal_error, method_not_found
+from mcp_tasks_proto.errors import method_not_found
 from mcp_tasks_proto.legacy.proxy.inner import ProxyInner
 from mcp_tasks_proto.legacy.proxy.messages import HandlesListed
 from mcp_tasks_proto.legacy.server.cursors import BAD_CURSOR, Cursors
 from mcp_tasks_proto.legacy.server.inner import InnerExchange
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest
 from mcp_tasks_proto.legacy.translation import legacy_task
+from mcp_tasks_proto.proxy.errors import Trouble, trouble
 
 __all__ = ["list_tasks"]
 
@@ -45,7 +46,7 @@ def _listed(
     if request.over:
         return
     if page is None:
-        request.fail(internal_error("the task store did not answer", reason="store_unavailable"))
+        request.fail(trouble(Trouble.STORE))
         return
     cursor = cursors.sealed(page.handles[-1], principal) if page.more else None
     _Page(inner=inner, request=request, handles=page.handles, cursor=cursor).begin()

@@ -76,13 +76,14 @@ class ProxyRequests:
     def access_changed(self, request: ClientRequest, changed: AccessChanged) -> None:
         """Have what a request still leads to asked for with the rights that its caller has now (PRX.7).
 
-        A waiter that the engine does not know of is told here that it is not let in any more.
+        Who waits for the result of a task is told here that he is not let in any more: all that the engine
+        has for that is the end of a stream, as when it stops.
         """
         caller = request.caller
         assert isinstance(caller, ProxyCaller)
         if changed.access is not None and changed.principal == caller.principal:
             request.caller = evolve(caller, access=changed.access)
-        elif self.waiting.pauses(request):
+        elif self.waiting.waits(request):
             request.fail(WITHDRAWN)
 
     def _call_tool(self, request: ClientRequest) -> None:

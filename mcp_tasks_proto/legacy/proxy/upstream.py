@@ -269,7 +269,7 @@ class DualEraUpstream:
         if method == "tools/call" and at(result, "resultType") == "task":
             self._made_tasks = True
             self._follow(result.get("taskId"), params["_meta"][CLIENT_CAPABILITIES])
-        elif method == "tasks/get" and (result is None or at(result, "status") in ENDED):
+        elif method == "tasks/get" and _is_over(result, message):
             self._leave(params["taskId"])
         if result is None:
             return message
@@ -335,6 +335,13 @@ class DualEraUpstream:
             authorization=self.authorization,
             message=probe.message,
         )
+
+
+def _is_over(result: Any, message: Any) -> bool:
+    """Whether a poll says that its task has ended, or is gone; one that fails says nothing of it (REQ.3)."""
+    if result is None:
+        return bool(at(message, "error", "code") == ErrorCode.INVALID_PARAMS)
+    return at(result, "status") in ENDED
 
 
 def _missing(view: Mapping[str, Any]) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class Reception:
             return method_not_found(str(question["method"]))
         if not answerable(question, declared):
             return invalid_params("the request is not as it should be, or of a mode that was not declared")
-        if owner is not None and owner.open_questions >= settings.limits.ledger_keys:
+        if owner is not None and owner.kept_questions >= settings.limits.ledger_keys:
             return limit_reached("ledger_keys")
         return None
 

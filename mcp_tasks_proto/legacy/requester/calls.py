@@ -67,8 +67,8 @@ class PlainCall:
         return f"{STATE}{self.outer}.{self.began_ms}"
 
     @property
-    def open_questions(self) -> int:
-        """How many it has."""
+    def kept_questions(self) -> int:
+        """How many are kept for it: those of this round, and of the next."""
         return len(self.waiting) + len(self.round)
 
 
@@ -153,10 +153,8 @@ class PlainCalls:
             return False
         call = next((call for call in self._calls.values() if state == call.state), None)
         if call is None or call.inner is not None:
-            problem = (
-                "the call was lost with its session" if call is None else "this round was answered before"
-            )
-            self.channel.refuse(inner, invalid_params(problem))
+            lost, answered = "the call of this round is over, or was lost", "this round was answered before"
+            self.channel.refuse(inner, invalid_params(lost if call is None else answered))
             return True
         call.inner = inner
         self.channel.timers.clear(("round", call.outer))
@@ -168,7 +166,7 @@ class PlainCalls:
         # What is not answered is asked again, unless it is over.
         call.waiting += [question for key, question in asked.items() if key not in answers]
         for key, question in asked.items():
-            if key in answers and question.outstanding:
+            if key in answers and question.awaits_person:
                 self._reply(call, question, answers[key])
         if call.outer in self._calls:  # an answer that does not get there ends it
             self._open_round(call)
@@ -181,7 +179,7 @@ class PlainCalls:
         """
         for one in self._calls.values():
             question = one.round.get(key) if one.key == call else None
-            if question is not None and question.outstanding:
+            if question is not None and question.awaits_person:
                 self._reply(one, question, response)
 
     def _reply(self, call: PlainCall, question: Question, response: Mapping[str, Any]) -> None:
@@ -243,9 +241,9 @@ class PlainCalls:
             question.abandon()
 
     def find(self, message_id: str | int) -> tuple[PlainCall, Question] | None:
-        """Return the question that a request of the server's is, and whose; it has no answer yet."""
+        """Return the question that the server may take back by the id of its request, and whose it is."""
         for call in self._calls.values():
             for question in (*call.waiting, *call.round.values()):
-                if question.message_id == message_id and question.unanswered:
+                if question.message_id == message_id and question.can_be_taken_back:
                     return call, question
         return None

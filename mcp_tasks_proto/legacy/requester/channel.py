@@ -311,7 +311,8 @@ class Channel:
         pending.fruitless = pending.fruitless + 1 if fact.last_event_id == before else 0
         if pending.fruitless >= limits.stream_attempts:
             return False
-        pending.broken, pending.in_flight = fact, False
+        # It was sent, whatever becomes of taking up its stream.
+        pending.broken, pending.in_flight = evolve(fact, sent=True), False
         wait_ms = max(fact.retry_ms or 0, backoff(self.settings, pending.fruitless))
         self.timers.set(("resume", pending.sent.request), self.now + wait_ms)
         return True

@@ -56,39 +56,45 @@ class Question:
     """Whether its task was seen to wait for input since it came."""
     _on_its_way: object | None = field(init=False, default=None)
     """The attempt to take its answer to where it was asked last, until it is known what became of it."""
-    _told: list[Delivered] = field(init=False, factory=list)
-    """Who is to hear whether it gets there."""
+    _hearers: dict[int, Delivered] = field(init=False, factory=dict)
+    """Who is to hear whether it gets there, by the update of the engine's that waits for that. There are no
+    more of these than updates in flight, which the engine bounds: one that it gives up is forgotten."""
     _accepted: Mapping[str, Any] | None = field(init=False, default=None)
     """The answer of which somebody heard that it got there: from then on nobody else brings one."""
 
     @property
-    def outstanding(self) -> bool:
-        """Whether somebody is still to be asked, or to be heard."""
+    def awaits_person(self) -> bool:
+        """Whether somebody here is still to give the answer, and the server to hear it."""
         return self.response is None and not self.over
 
     @property
-    def unanswered(self) -> bool:
-        """Whether the server's request waits. One that became a task was answered with it (LEG.10)."""
-        return self.outstanding and self.drop is None
+    def can_be_taken_back(self) -> bool:
+        """Whether ``notifications/cancelled`` of the server's ends it: nobody here has answered, nor was its
+        request answered with a task, which ``tasks/cancel`` is for (LEG.10)."""
+        return self.awaits_person and self.drop is None
 
     @property
-    def expects_answer(self) -> bool:
-        """Whether the server is still to get its answer."""
+    def undelivered(self) -> bool:
+        """Whether the server waits for the answer and does not have it, be it that somebody has given it."""
         return not self.delivered and not self.over
 
     def is_same_as(self, other: Question) -> bool:
         """Whether another question that asks the same is this one, asked again."""
         return not self.over and (self.lost or self.message_id == other.message_id)
 
-    def answer(self, response: Mapping[str, Any], delivered: Delivered) -> None:
+    def answer(self, update: int, response: Mapping[str, Any], delivered: Delivered) -> None:
         """Take the answer to the server, unless one is on its way; ``delivered`` hears if that gets there.
 
-        One that was accepted stays the answer (UPD.3).
+        One that was accepted stays the answer (UPD.3). ``update`` names the engine's request that brings it.
         """
-        self._told.append(delivered)
+        self._hearers[update] = delivered
         if self._on_its_way is None:
             self.response = response if self._accepted is None else self._accepted
             self._send(self.response)
+
+    def forget_update(self, update: int) -> None:
+        """The engine has given an update up: nothing of its answer is to be told any more (LIM.3)."""
+        self._hearers.pop(update, None)
 
     def ask_again(self, question: Question) -> None:
         """The server asks the same again; what was answered is not put to anybody again (REQ.4).
@@ -103,7 +109,7 @@ class Question:
 
     def keep_word(self) -> None:
         """Take an answer to the server once more that was said to have got there, and has not since."""
-        if self._accepted is not None and self.expects_answer and self._on_its_way is None:
+        if self._accepted is not None and self.undelivered and self._on_its_way is None:
             self._send(self._accepted)
 
     def _send(self, response: Mapping[str, Any]) -> None:
@@ -117,13 +123,13 @@ class Question:
         self._on_its_way, self.delivered = None, got_there
         if got_there:
             self._accepted = self.response
-        told, self._told = self._told, []
-        for delivered in told:
+        hearers, self._hearers = self._hearers, {}
+        for delivered in hearers.values():
             delivered(got_there)
 
     def abandon(self) -> None:
         """Nobody here will answer it any more."""
-        if self.outstanding and self.drop is not None:
+        if self.awaits_person and self.drop is not None:
             self.drop()
 
 

@@ -14,12 +14,20 @@ from typing import Any
 
 from attrs import define, field
 
-from mcp_tasks_proto.errors import ErrorCode, ErrorObject, invalid_params, method_not_found
+from mcp_tasks_proto.errors import (
+    ErrorCode,
+    ErrorObject,
+    internal_error,
+    invalid_params,
+    method_not_found,
+)
 from mcp_tasks_proto.legacy.requester.channel import Answer, Channel
 from mcp_tasks_proto.legacy.requester.questions import Question, fingerprint, kind_of
 from mcp_tasks_proto.legacy.requester.reading import complete, ended_view, modern_task
-from mcp_tasks_proto.requester.inputs import RequestFailed
+from mcp_tasks_proto.requester.inputs import HttpReply, RequestFailed
+from mcp_tasks_proto.requester.outcomes import DENIED
 from mcp_tasks_proto.requester.reference import KeyState
+from mcp_tasks_proto.requester.requests import backoff
 
 __all__ = ["Followed", "FollowedTasks"]
 
@@ -42,13 +50,17 @@ class Followed:
     """What it was answered with."""
     ended: dict[int, Task] = field(factory=dict)
     """Polls that wait for that, and what ``tasks/get`` said."""
+    withheld: int = 0
+    """How often, with a pause each time, the server did not give what it ended with."""
+    withheld_until_ms: int = 0
+    """The end of that pause: what is asked meanwhile, for somebody else, does not count."""
     parked: dict[int, Task] = field(factory=dict)
     """Polls that wait for a question."""
 
     @property
-    def outstanding(self) -> dict[str, Question]:
-        """Questions whose answers the server does not have."""
-        return {key: question for key, question in self.questions.items() if question.expects_answer}
+    def undelivered(self) -> dict[str, Question]:
+        """Questions whose answers the server waits for and does not have."""
+        return {key: question for key, question in self.questions.items() if question.undelivered}
 
     def key_of(self, question: Question) -> str | None:
         """Return the key of a question that is asked again (REQ.4); ``None``: it is another one."""
@@ -62,8 +74,8 @@ class Followed:
         return key not in self.questions and key not in self.answered_before
 
     @property
-    def open_questions(self) -> int:
-        """How many it has made: they are known for as long as it is."""
+    def kept_questions(self) -> int:
+        """How many are kept for it: all that it has asked, for as long as it is followed."""
         return len(self.questions)
 
 
@@ -80,8 +92,8 @@ class FollowedTasks:
     _tasks: dict[str, Followed] = field(init=False, factory=dict)
     _calls: dict[Hashable, Followed] = field(init=False, factory=dict)
     """By the call that has become each of them."""
-    _updates: set[int] = field(init=False, factory=set)
-    """Those of the engine's whose answers are on their way to the server."""
+    _updates: dict[int, tuple[Question, ...]] = field(init=False, factory=dict)
+    """Those of the engine's whose answers are on their way to the server, and what they answer."""
 
     def __len__(self) -> int:
         """How many are followed."""
@@ -152,22 +164,43 @@ class FollowedTasks:
     def _fetch(self, inner: int, task_id: str, followed: Followed | None, task: Task) -> None:
         """Have the payload of a task that has ended; it is fetched once."""
         if followed is not None and followed.payload is not None:
-            self._show_end(inner, task, followed.payload)
+            self._show_end(inner, followed, task, followed.payload)
         elif followed is not None and followed.result is not None:
             followed.ended[inner] = task
         else:
             self._ask_for_payload(inner, task_id, task)
 
     def _ask_for_payload(self, inner: int, task_id: str, task: Task) -> None:
-        answered = partial(self._show_end, inner, task)
+        answered = partial(self._payload_came, inner, task_id, task)
         self.channel.ask(inner, "tasks/result", {"taskId": task_id}, answered)
 
-    def _show_end(self, inner: int, task: Task, payload: Answer) -> None:
-        if payload.response is None:
+    def _payload_came(self, inner: int, task_id: str, task: Task, payload: Answer) -> None:
+        self._show_end(inner, self._tasks.get(task_id), task, payload)
+
+    def _show_end(self, inner: int, followed: Followed | None, task: Task, payload: Answer) -> None:
+        """Answer a poll with what its task has ended with, or as one that has failed (REQ.3)."""
+        if payload.response is None or _denies(payload):
             self.channel.relay(inner, payload)
+            return
+        error = payload.response.error
+        if error is not None and _withholds(task, error, payload.http) and self._goes_on_asking(followed):
+            text = f"no result of a task that has ended: {error.message} ({error.code})"
+            self.channel.refuse(inner, internal_error(text), payload.http)
         else:
-            view = ended_view(task, payload.response.result, payload.response.error)
-            self.channel.reply(inner, view)
+            self.channel.reply(inner, ended_view(task, payload.response.result, error))
+
+    def _goes_on_asking(self, followed: Followed | None) -> bool:
+        """Whether what a task ended with is asked for once more; who only looks at one decides that himself.
+
+        After so many times, as far apart as polls that fail, what the server says is taken for the end.
+        """
+        if followed is None:
+            return True
+        settings, now = self.channel.settings, self.channel.now
+        if now >= followed.withheld_until_ms:
+            followed.withheld += 1
+            followed.withheld_until_ms = now + backoff(settings, followed.withheld)
+        return followed.withheld < settings.limits.result_attempts
 
     # -- what it asks --------------------------------------------------------------------------------------
 
@@ -177,7 +210,7 @@ class FollowedTasks:
         if followed.result is None and followed.payload is None:
             answered = partial(self._result_ended, followed)
             followed.result = self.channel.ask(None, "tasks/result", {"taskId": followed.task_id}, answered)
-        if followed.result is None or followed.outstanding:
+        if followed.result is None or followed.undelivered:
             self._show(inner, followed, task)
             return
         followed.parked[inner] = task
@@ -206,12 +239,13 @@ class FollowedTasks:
             followed.payload = answer
         ended, followed.ended = followed.ended, {}
         for inner, task in ended.items():
-            self._show_end(inner, task, answer)
+            self._show_end(inner, followed, task, answer)
         self.unpark(followed)
 
     def stop(self, inner: int) -> None:
         """The engine gives a poll or an update up. A payload that does not come is asked for anew."""
-        self._updates.discard(inner)
+        for question in self._updates.pop(inner, ()):
+            question.forget_update(inner)
         for followed in self._tasks.values():
             followed.parked.pop(inner, None)
             if followed.ended.pop(inner, None) is not None:
@@ -248,10 +282,10 @@ class FollowedTasks:
             question.over |= question.message_id == message_id
 
     def find(self, message_id: str | int) -> Question | None:
-        """Return the question that a request of the server's is; it has no answer yet."""
+        """Return the question that the server may take back by the id of its request."""
         for followed in self._tasks.values():
             for question in followed.questions.values():
-                if question.message_id == message_id and question.unanswered:
+                if question.message_id == message_id and question.can_be_taken_back:
                     return question
         return None
 
@@ -267,15 +301,15 @@ class FollowedTasks:
         answers = {
             key: response
             for key, response in params["inputResponses"].items()
-            if key in followed.questions and followed.questions[key].expects_answer
+            if key in followed.questions and followed.questions[key].undelivered
         }
         if not answers:
             self.channel.reply(inner, complete({}))
             return
         waiting = set(answers)
-        self._updates.add(inner)
+        self._updates[inner] = tuple(followed.questions[key] for key in answers)
         for key, response in answers.items():
-            followed.questions[key].answer(response, partial(self._delivered, inner, waiting, key))
+            followed.questions[key].answer(inner, response, partial(self._delivered, inner, waiting, key))
 
     def _delivered(self, inner: int, waiting: set[str], key: str, got_there: bool) -> None:
         """Acknowledge an update when all of it has got there. Else the engine comes again with all of it.
@@ -285,9 +319,9 @@ class FollowedTasks:
         if not got_there:
             waiting.add("")
         waiting.discard(key)
-        if not waiting <= {""} or inner not in self._updates:
+        if not waiting <= {""}:
             return
-        self._updates.remove(inner)
+        del self._updates[inner]
         if waiting:
             self.channel.give(RequestFailed(inner, "an answer did not reach the server"))
         else:
@@ -322,6 +356,24 @@ class FollowedTasks:
             self.channel.refuse(inner, error, refusal.http)
 
 
+def _denies(payload: Answer) -> bool:
+    """Whether an answer is about who asks (REQ.3)."""
+    return payload.http is not None and payload.http.status in DENIED
+
+
+def _withholds(task: Task, error: ErrorObject, http: HttpReply | None) -> bool:
+    """Whether an error is that of ``tasks/result`` itself, and not what its task ended with (REQ.3, LEG.4).
+
+    That it failed, a server may say by its HTTP status. A task that is ``completed`` has a result: there
+    -32603 says that the server could not give it, -32602 that it knows no such task, as the next poll will
+    show, and -32600 that it takes no such request. One that is ``failed`` may well have ended with any.
+    """
+    if http is not None and http.status >= 500:
+        return True
+    own = (ErrorCode.INTERNAL_ERROR, ErrorCode.INVALID_PARAMS, ErrorCode.INVALID_REQUEST)
+    return task["status"] == "completed" and error.code in own
+
+
 def _add_questions(followed: Followed, view: dict[str, Any]) -> None:
     """Add to a view what its task asks.
 
@@ -331,9 +383,9 @@ def _add_questions(followed: Followed, view: dict[str, Any]) -> None:
     if view.get("status") == "working":
         for question in followed.questions.values():
             question.over |= question.confirmed and (question.response is None or question.delivered)
-        if followed.outstanding:
+        if followed.undelivered:
             view["status"] = "input_required"
     if view.get("status") == "input_required" and followed.questions:
         for question in followed.questions.values():
             question.confirmed = True
-        view["inputRequests"] = {key: one.request for key, one in followed.outstanding.items()}
+        view["inputRequests"] = {key: one.request for key, one in followed.undelivered.items()}

@@ -119,7 +119,7 @@ class LegacyDoor(ABC, Generic[_Step]):
         self._shutting_down = shutting_down
         self._handlers = {**_HANDLERS, **handlers}
         self._inner = inner
-        self._waiting = Waiting(inner=inner, timers=self._timers)
+        self._waiting = Waiting(inner=inner, timers=self._timers, shutting_down=shutting_down)
         self._registry = Registry(limits=limits, inner=inner, timers=self._timers, out=self._out)
 
     # -- what differs --------------------------------------------------------------------------------------
@@ -190,17 +190,31 @@ class LegacyDoor(ABC, Generic[_Step]):
         """Whether this exchange belongs to a session, or is about to."""
         return self._registry.holds(exchange)
 
-    def _leaves_id_free(self, received: MessageReceived) -> bool:
-        """Whether no request of a session on the same channel has the id of a modern message (WIRE.3)."""
-        session = self._registry.find(received.connection, received.principal)
-        request_id = received.message.get("id")
-        return session is None or not (is_id(request_id) and request_id in session.requests)
+    def _greets(self, connection: Hashable, request_id: str | int) -> bool:
+        """Whether an ``initialize`` with this id awaits its answer on a shared channel."""
+        return False
 
-    def _in_flight(self, connection: Hashable, session: Session | None, request: Request) -> bool:
-        """Whether a request with this id awaits its answer, in whichever era (WIRE.3)."""
-        if session is not None and request.id in session.requests:
-            return True
-        return connection is not None and self._inner.engine.in_flight(connection, request.id)
+    def _leaves_id_free(self, received: MessageReceived) -> bool:
+        """Whether no request of this era on the same channel has the id of a modern message (WIRE.3)."""
+        request_id = received.message.get("id")
+        return not is_id(request_id) or not self._in_flight_here(received, request_id)
+
+    def _in_flight_here(self, received: MessageReceived, request_id: str | int) -> bool:
+        """Whether a request of this era with this id awaits its answer on a message's channel."""
+        session = self._registry.find(received.connection, received.principal)
+        asked = session is not None and request_id in session.requests
+        return asked or self._greets(received.connection, request_id)
+
+    def _in_flight(self, received: MessageReceived, request: Request) -> bool:
+        """Whether a request with this id awaits its answer on the same channel, in whichever era (WIRE.3).
+
+        ``initialize`` is no exception, as what is asked on the channel or as what awaits its answer there.
+        """
+        connection = received.connection
+        if connection is None:  # over HTTP its session says so, once it is found
+            return False
+        engine = self._inner.engine
+        return self._in_flight_here(received, request.id) or engine.in_flight(connection, request.id)
 
     def _take(self, fact: Any) -> None:
         self._inner.take(fact)
@@ -213,7 +227,9 @@ class LegacyDoor(ABC, Generic[_Step]):
         if self._registry.holds(received.exchange):
             raise LocalProtocolError("MessageReceived: this exchange is open already")
         parsed = parse_message(received.message)
-        if isinstance(parsed, Request) and parsed.method == INITIALIZE:
+        if isinstance(parsed, Request) and self._in_flight(received, parsed):
+            self._out.append(Reply(received.exchange, error_message(parsed.id, IN_FLIGHT), 200))
+        elif isinstance(parsed, Request) and parsed.method == INITIALIZE:
             self._initialize(received, parsed)
         elif http is None:
             session = self._registry.find(received.connection, received.principal)
@@ -250,15 +266,11 @@ class LegacyDoor(ABC, Generic[_Step]):
     def _initialize(self, received: MessageReceived, request: Request) -> None:
         """Open a session (LEG.2). Whatever version is asked for, this is the one there is."""
         params, exchange = request.params, received.exchange
-        key = session_key(received)
+        session_key(received)  # a host that gives none is told so
         capabilities = params.get("capabilities")
         if not isinstance(params.get("protocolVersion"), str) or not isinstance(capabilities, dict):
             error = invalid_params("initialize needs protocolVersion, a string, and capabilities, an object")
             self._out.append(Reply(exchange, error_message(request.id, error), 400))
-            return
-        session = self._registry.find(key, received.principal)  # over HTTP there is none yet
-        if self._in_flight(received.connection, session, request):
-            self._out.append(Reply(exchange, error_message(request.id, IN_FLIGHT), 200))
             return
         self._greet(received, request, capabilities)
 
@@ -301,7 +313,7 @@ class LegacyDoor(ABC, Generic[_Step]):
 
     def _request_of(self, session: Session, received: MessageReceived, request: Request) -> None:
         error = None
-        if self._in_flight(received.connection, session, request):
+        if request.id in session.requests:
             error = IN_FLIGHT
         elif not self._registry.make_room():
             error = limit_reached("exchanges")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from attrs import define
 
-from mcp_tasks_proto.errors import internal_error, invalid_params
+from mcp_tasks_proto.errors import STORE_UNAVAILABLE, internal_error, invalid_params
 from mcp_tasks_proto.inputs import TasksListed
 from mcp_tasks_proto.legacy.server.cursors import BAD_CURSOR, Cursors
 from mcp_tasks_proto.legacy.server.inner import Inner, Replied
@@ -92,7 +92,7 @@ class TaskRequests:
         if request.over:
             return
         if page is None:
-            request.fail(internal_error("the task store did not answer", reason="store_unavailable"))
+            request.fail(internal_error("the task store did not answer", reason=STORE_UNAVAILABLE))
             return
         now = self.inner.now
         own = [one for one in page.records if one.principal == principal and not one.expired(now)]

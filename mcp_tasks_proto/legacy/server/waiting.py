@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from mcp_tasks_proto.errors import ErrorObject, internal_error, invalid_params
+from mcp_tasks_proto.errors import STORE_UNAVAILABLE, ErrorObject, invalid_params
 from mcp_tasks_proto.input_requests import check_response, missing_capabilities
 from mcp_tasks_proto.legacy.server.inner import Inner, InnerExchange
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest
@@ -85,6 +85,8 @@ class Waiting:
 
     inner: Inner
     timers: Timers
+    shutting_down: ErrorObject
+    """What is said to all of them when the engine stops."""
     _by_task: dict[str, dict[Hashable, Waiter]] = field(init=False, factory=dict)
     _asked: set[tuple[str, str]] = field(init=False, factory=set)
     """Task id and key of what was asked and is not settled: each is asked once at a time."""
@@ -127,24 +129,23 @@ class Waiting:
             replied=partial(self._looked, waiter),
         )
 
-    def pauses(self, request: ClientRequest) -> bool:
-        """Whether this is a waiter that does not listen now: the store could not tell of its task."""
-        waiters = (waiters.get(request) for waiters in self._by_task.values())
-        return any(waiter is not None and waiter.listen is None for waiter in waiters)
+    def waits(self, request: ClientRequest) -> bool:
+        """Whether this is one of them: whoever takes its rights away ends it, and says so (PRX.7)."""
+        return any(request in waiters for waiters in self._by_task.values())
 
     # -- news ------------------------------------------------------------------------------------------
 
     def _listening_ended(self, waiter: Waiter, message: Mapping[str, Any], http_status: int) -> None:
-        """The engine does not listen any more, or never did."""
+        """The engine does not listen any more, or never did. Without an error it does so when it stops: for a
+        caller who may not listen any more it has nothing to end (:meth:`waits`)."""
         match message:
-            case {"error": {"data": {"reason": "store_unavailable"}}}:
+            case {"error": {"data": {"reason": reason}}} if reason == STORE_UNAVAILABLE:
                 waiter.listen = waiter.request.inner = None
                 self._retry(waiter)
             case {"error": _}:
                 waiter.request.answer(message, http_status)
             case _:
-                shutting_down = internal_error("the server is shutting down", reason="shutting_down")
-                waiter.request.fail(shutting_down, 503)
+                waiter.request.fail(self.shutting_down, 503)
 
     def _retry(self, waiter: Waiter, pause_ms: int = RETRY_MS) -> None:
         """It cannot be told now. Any error would be taken for that of the call, or the task for gone."""

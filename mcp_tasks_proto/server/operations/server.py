@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from attrs import define, evolve
 
-from mcp_tasks_proto.errors import ErrorObject, internal_error, limit_reached
+from mcp_tasks_proto.errors import WORKER_LOST, ErrorObject, internal_error, limit_reached
 from mcp_tasks_proto.lifecycle import REJECT, Trigger, transition
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.server.operations.base import DONE, Decision, Operation, applied, ended
@@ -76,7 +76,7 @@ class LoseWork(Operation):
             return Decision(after=ended(record, Trigger.WORK_STOPPED, now, payload_bytes=0))
         resumption = record.resumption
         if self.successor is None or resumption is None or record.tool not in self.resumable:
-            error = internal_error("the worker of the task was lost", reason="worker_lost")
+            error = internal_error("the worker of the task was lost", reason=WORKER_LOST)
             return self._fail(record, now, error, "The worker was lost: the server that ran it is gone.")
         if resumption.times >= self.resumptions:
             message = f"The worker was lost, and had been resumed {resumption.times} times before."

@@ -26,6 +26,7 @@ from mcp_tasks_proto.testing.model.forms import answer_fits, may_be_asked
 from mcp_tasks_proto.testing.model.legacy_requester import (
     LegacyRequesterModel,
     PutQuestion,
+    is_no_end,
     legacy_outcome,
 )
 from mcp_tasks_proto.testing.model.legacy_server import (
@@ -75,6 +76,7 @@ __all__ = [
     "Withdrawn",
     "answer_fits",
     "difference",
+    "is_no_end",
     "legacy_outcome",
     "legacy_view",
     "may_be_asked",

@@ -17,7 +17,7 @@ from mcp_tasks_proto.testing.model.received import (
 )
 from mcp_tasks_proto.testing.model.tasks import ModelTask
 
-__all__ = ["LegacyRequesterModel", "PutQuestion", "legacy_outcome"]
+__all__ = ["LegacyRequesterModel", "PutQuestion", "is_no_end", "legacy_outcome"]
 
 QUESTIONS: Final = ("elicitation/create", "sampling/createMessage", "roots/list")
 RECEIVED: Final = ("tasks/get", "tasks/result", "tasks/list", "tasks/cancel")
@@ -233,6 +233,17 @@ def legacy_outcome(
             return ModelOutcome(kind="failed")
         told["isError"] = True
     return ModelOutcome(kind="completed", result={**told, "resultType": "complete"})
+
+
+def is_no_end(status: str, error: Mapping[str, Any], *, http_status: int = 200) -> bool:
+    """Whether an error that ``tasks/result`` is answered with may be about that request alone (REQ.3).
+
+    The request of a ``completed`` task was successful, and its result is there: -32603 is an internal error
+    of the server's, -32602 an id that is nobody's (2025-11-25, "Protocol Errors"), -32600 a request that is
+    not taken. What such a task ended with is asked for again, a few times. Any error may be why a task
+    ``failed``, but for a failure of HTTP's.
+    """
+    return http_status >= 500 or (status == "completed" and error["code"] in (-32600, -32602, -32603))
 
 
 def related_task(params: Mapping[str, Any]) -> str | None:
