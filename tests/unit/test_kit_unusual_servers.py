@@ -6,6 +6,7 @@ And those that are wrong where nothing can be seen: they pass nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any, Final
 
 import pytest
@@ -32,6 +33,7 @@ from tests.unit.kit_expectations import CALLS, of
 from tests.unit.kit_world import START, Fault, KitServer
 
 NAMED: Final = KitSettings(calls=CALLS, search=False)
+SLOW: Final = KitSettings(calls={Role.SLOW: ToolCall("idle")}, search=False)
 
 Alter = Callable[[Post, dict[str, Any]], Any]
 
@@ -414,6 +416,27 @@ def test_sub2_an_end_before_anybody_listened_need_not_be_told() -> None:
         fault=Fault(says=says), travels_ms=lambda post: 1_000 if post.method == "tools/call" else 0
     )
     assert judged("the end is told in full", server) == unseen("the task had ended before anybody listened")
+
+
+def test_get1_a_task_that_works_may_get_on_between_two_looks() -> None:
+    counts = count()
+
+    def alter(post: Post, message: dict[str, Any]) -> Any:
+        if post.method != "tasks/get" or "result" not in message:
+            return None
+        return {**message, "result": {**message["result"], "statusMessage": f"{next(counts)} frames"}}
+
+    assert judged("a look changes nothing", KitServer(fault=saying(alter), tools=("idle",)), SLOW) == unseen(
+        "the task does not stand still: statusMessage"
+    )
+    assert judged("a look changes nothing", KitServer(fault=saying(alter)))[0] is Verdict.FAIL
+
+
+def test_life1_what_lay_in_a_stream_may_be_older_than_an_end_seen_elsewhere() -> None:
+    """What was told before the end is fetched after a look that shows it."""
+    server = KitServer(travels_ms=lambda post: 1_000 if post.method == "subscriptions/listen" else 0)
+    kit = server.examine(NAMED, checks=_with("the end is told in full", "no status after the end"))
+    assert of(kit, Verdict.PASS).keys() == {"the end is told in full", "no status after the end"}
 
 
 def test_ttl1_a_task_is_as_old_as_its_call_at_most() -> None:

@@ -61,6 +61,9 @@ def a_look_changes_nothing(desk: Desk) -> Script[None]:
     yield from desk.pause(50)
     second = yield from desk.get(task_id)
     changed = differing(view_of(first), view_of(second, first))
+    # A task that works may have got on in between; one that waits does not.
+    stands = status_of(view_of(first)) != "working" or changed in ("", "lastUpdatedAt")
+    seen(stands, f"the task does not stand still: {changed}")
     demand(not changed, f"it changed: {changed}", first, second)
 
 
