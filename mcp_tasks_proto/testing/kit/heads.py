@@ -233,7 +233,9 @@ def mirrored_arguments(desk: Desk) -> Script[None]:
     wanted = object_of(schema)
     for part in parameter.path:
         wanted = object_of(object_of(wanted.get("properties")).get(part))
-    arguments = _with_member(sample(schema), parameter.path, sample(wanted))
+    value = sample(wanted)
+    seen(value is not None, "no value is known for the parameter that has x-mcp-header")
+    arguments = _with_member(sample(schema), parameter.path, value)
     good = desk.request("tools/call", {"name": name, "arguments": arguments})
     for values in ((), ("another",)):
         answer = yield from desk.ask(good.with_header(parameter.header, *values))
