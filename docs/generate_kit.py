@@ -119,7 +119,8 @@ def runs() -> list[Run]:
         found.append(examined("ours, stdio", "--stdio", shlex.join([*SERVE, "--stdio"])))
         with serving([*fastmcp, "http"], folder / "fastmcp.log") as url:
             found.append(examined("fastmcp, HTTP", url))
-        found.append(examined("fastmcp, stdio", "--stdio", shlex.join([*fastmcp, "stdio"])))
+        patient = ("--wait", "20", "--time-limit", "500")  # it takes its time to start
+        found.append(examined("fastmcp, stdio", "--stdio", shlex.join([*fastmcp, "stdio"]), *patient))
     return found
 
 

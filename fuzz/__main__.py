@@ -59,7 +59,11 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m fuzz", description="Lists the targets, or fuzzes them.")
+    parser = argparse.ArgumentParser(
+        prog="python -m fuzz",
+        description="Lists the targets, or fuzzes them. `make fuzz TARGET=... MINUTES=...` brings what it "
+        "needs, and records the campaign; fuzz/README.md has the rest.",
+    )
     parser.add_argument("target", nargs="?", metavar="TARGET", help="which to fuzz, or to replay")
     parser.add_argument("files", nargs="*", metavar="FILE", help="what to replay, in place of all seeds")
     length = parser.add_mutually_exclusive_group()
@@ -69,9 +73,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--jobs", type=_positive, default=cpu_count() or 1, help="how many at a time (one a CPU)"
     )
-    parser.add_argument("--luck", type=int, default=0, help="draw the same in each run with this number")
     parser.add_argument(
-        "--where-possible", action="store_true", help="no fuzzer for this Python: all is well"
+        "--luck",
+        type=int,
+        default=0,
+        help="a seed: campaigns with the same one draw the same (0: as it comes)",
+    )
+    parser.add_argument(
+        "--where-possible",
+        action="store_true",
+        help="exit with 0, and fuzz nothing, on a Python without a fuzzer",
     )
     parser.add_argument("--record", action="store_true", help="write a line into fuzz/campaigns")
     parser.add_argument("--replay", action="store_true", help="replay seeds and findings; needs no fuzzer")
@@ -86,7 +97,10 @@ def _positive(word: str) -> int:
 
 
 def _minutes(word: str) -> float:
-    minutes = float(word)
+    try:
+        minutes = float(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{word} is no number") from None
     if not isfinite(minutes) or round(minutes * 60) < 1:
         raise argparse.ArgumentTypeError(f"{word} is less than a second, or no time at all")
     return minutes

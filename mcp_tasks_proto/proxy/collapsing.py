@@ -8,7 +8,7 @@ caller comes again with the state alone.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from attrs import define
 
@@ -110,7 +110,7 @@ class Collapsing:
             if seen.status is not Status.WORKING:
                 return self._tell(watch, seen)
             interval_ms = seen.poll_interval_ms
-        elif seen != trouble(Trouble.UNAVAILABLE):
+        elif seen not in _PASSING:
             return self.desk.callers.fail(exchange, seen)
         if shared.now >= watch.until_ms:
             return self.rounds.ask(exchange, {}, handle=watch.binding.handle)
@@ -136,3 +136,7 @@ class Collapsing:
         self.desk.shared.timers.clear(watch)
         if watch.first:
             self.adoptions.discard(watch.binding)
+
+
+_PASSING: Final = tuple(trouble(one) for one in (Trouble.UNAVAILABLE, Trouble.ELSEWHERE))
+"""What may be better the next time that is looked."""

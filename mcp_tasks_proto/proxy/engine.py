@@ -9,7 +9,7 @@ along but the calls that were in flight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from itertools import count
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ from mcp_tasks_proto.inputs import (
 from mcp_tasks_proto.proxy.adopting import Adoptions
 from mcp_tasks_proto.proxy.advertise import Advertisements
 from mcp_tasks_proto.proxy.asking import Asking
+from mcp_tasks_proto.proxy.bindings import Binding
 from mcp_tasks_proto.proxy.callers import Callers, Exchange
 from mcp_tasks_proto.proxy.calls import Call, Calls
 from mcp_tasks_proto.proxy.collapsing import Collapsing, Watch
@@ -117,7 +118,8 @@ class ProxyEngine:
             upstreams=self._upstreams,
             discoveries=self._discoveries,
         )
-        fetching, rounds = Fetching(desk), Rounds(desk)
+        fetching = Fetching(desk, unasked=self._unasked, strange=self._strange, used=self._used)
+        rounds = Rounds(desk)
         self._advertisements = Advertisements(desk)
         self._orphans = Orphans(shared=shared, upstreams=self._upstreams)
         adoptions = Adoptions(desk, self._orphans)
@@ -220,6 +222,18 @@ class ProxyEngine:
     def _to_upstream(self, effect: SendUpstream | StopUpstream) -> None:
         """Have something sent, or stopped."""
         self._shared.out.append(effect)
+
+    def _unasked(self, binding: Binding) -> bool:
+        """Whether a task that waits for input may have asked another process for it. One of a modern upstream
+        asks no process: what it asks is in its view."""
+        return False
+
+    def _strange(self, binding: Binding, keys: Collection[str]) -> bool:
+        """Whether any of these keys may be of what a task has asked another process; likewise."""
+        return False
+
+    def _used(self, binding: Binding) -> None:
+        """A caller has asked this process about a task."""
 
     def _upstream_answered(self, answered: UpstreamAnswered) -> None:
         self._upstreams.answered(answered.request, answered.message, answered.http_status)

@@ -36,6 +36,8 @@ class Trouble(Enum):
     """The proxy could not remember the task; the upstream is told to stop it (PRX.6)."""
     STORE = STORE_UNAVAILABLE
     """The proxy's own store did not answer."""
+    ELSEWHERE = "asked_elsewhere"
+    """What a task asks, or what is answered, another process of the proxy may have been asked (UPD.3)."""
     LOST = WORKER_LOST
     """The proxy that ran a promoted call is gone (PRX.16)."""
     PROMOTED_INPUT = "input_after_promotion"
@@ -59,6 +61,10 @@ TROUBLE_TABLE: Final[Mapping[Trouble, tuple[str, bool | None]]] = {
     ),
     Trouble.NOT_STORED: ("the proxy could not keep the task, which was cancelled", None),
     Trouble.STORE: ("the proxy's store did not answer; try again", True),
+    Trouble.ELSEWHERE: (
+        "this process of the proxy was not asked for this input, but another one may have been; try again",
+        True,
+    ),
     Trouble.LOST: ("the proxy that ran the call is gone, and what came of it is not known", None),
     Trouble.PROMOTED_INPUT: ("the call asked for input when it had become a task of the proxy's", None),
     Trouble.TOO_LONG: ("the result is longer than this proxy passes on", None),

@@ -6,7 +6,7 @@ first, that one is told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from attrs import define
 
 from mcp_tasks_proto.errors import ErrorCode, ErrorObject, unknown_task
 from mcp_tasks_proto.inputs import LoadFailed
+from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.proxy.bindings import Binding
 from mcp_tasks_proto.proxy.desk import Desk
 from mcp_tasks_proto.proxy.errors import Trouble, trouble
@@ -38,19 +39,39 @@ class Fetching:
     """Fetches views, and reads those that come by themselves."""
 
     desk: Desk
+    unasked: Callable[[Binding], bool]
+    """Whether a task that waits for input may have asked another process of the proxy for it."""
+    strange: Callable[[Binding, Collection[str]], bool]
+    """Whether any of these keys may be of what a task has asked another process."""
+    used: Callable[[Binding], None]
+    """Is told that a caller has asked this process about a task."""
 
-    def fetch(self, binding: Binding, then: Callable[[Seen | ErrorObject], None], *, polled: bool) -> None:
-        """Ask how a task stands; ``polled``: because its caller did. It may be asked again (PRX.4)."""
+    def fetch(
+        self,
+        binding: Binding,
+        then: Callable[[Seen | ErrorObject], None],
+        *,
+        polled: bool,
+        bare: bool = False,
+        quiet: bool = False,
+    ) -> None:
+        """Ask how a task stands; ``polled``: because its caller did. It may be asked again (PRX.4).
+
+        ``bare``: what the task asks is not told with it, so that it need not be known. ``quiet``: nobody
+        has asked just now, as where a listener is kept up to date.
+        """
 
         def answered(answer: Answer) -> None:
             if answer.result is not None:
-                self.take_in(binding, answer.result, then, polled=polled)
+                self.take_in(binding, answer.result, then, polled=polled, bare=bare)
             elif answer.error is not None and answer.error.code == ErrorCode.INVALID_PARAMS:
                 self._look_again(binding, then, answer)
             else:
                 then(self.refusal(binding, answer))
 
         self.request(binding, "tasks/get", {}, answered)
+        if not quiet:
+            self.used(binding)
 
     def _look_again(
         self, binding: Binding, then: Callable[[Seen | ErrorObject], None], answer: Answer
@@ -90,22 +111,27 @@ class Fetching:
         """Carry answers up, those to outstanding keys, verbatim; ``then`` gets the error, if there is one.
 
         What is outstanding, and of which kind it is, the upstream says just before: none of it is kept here.
+        An answer that another process may be waiting for is not acknowledged, whatever becomes of the others.
         """
 
         def seen(task: Seen | ErrorObject) -> None:
             if isinstance(task, ErrorObject):
                 return then(task)
             answers = {key: responses[key] for key in task.requests if key in responses}
+            others = responses.keys() - answers.keys()
+            elsewhere = not task.status.terminal and self.strange(binding, others)
+            done = trouble(Trouble.ELSEWHERE) if elsewhere else None
             if not answers:
-                return then(None)
+                return then(done)
             if error := check_answers(task.requests, answers, capabilities):
                 return then(error)
-            return self.request(binding, "tasks/update", {"inputResponses": answers}, answered)
+            taken = partial(answered, done)
+            return self.request(binding, "tasks/update", {"inputResponses": answers}, taken)
 
-        def answered(answer: Answer) -> None:
+        def answered(done: ErrorObject | None, answer: Answer) -> None:
             error = answer.error
             if answer.result is not None:
-                then(None)
+                then(done)
             elif error is not None and error.code == ErrorCode.INVALID_PARAMS:
                 # The task was there a moment ago, so that this is about the answers.
                 then(self.desk.rewriter(binding).error(error))
@@ -137,6 +163,7 @@ class Fetching:
         then: Callable[[Seen | ErrorObject], None],
         *,
         polled: bool = False,
+        bare: bool = False,
     ) -> None:
         """Read a view, be it of an answer or of a notification, and tell it once it may be told."""
         seen = self._read(binding, members)
@@ -144,7 +171,8 @@ class Fetching:
             return then(trouble(seen))
         if not seen.status.terminal:
             self.desk.note(binding, seen.status, polled=polled)
-            return then(seen)
+            lacks_requests = seen.status is Status.INPUT_REQUIRED and not seen.requests and not bare
+            return then(trouble(Trouble.ELSEWHERE) if lacks_requests and self.unasked(binding) else seen)
 
         def kept(end: Seen | None) -> None:
             then(end if end is not None and self._readable(end) else seen)

@@ -265,7 +265,8 @@ class Listeners:
                 then=partial(self._looked_again, listened),
             )
         else:
-            self.fetching.fetch(listened.binding, partial(self._polled, listened), polled=False)
+            polled = partial(self._polled, listened)
+            self.fetching.fetch(listened.binding, polled, polled=False, quiet=True)
 
     def _looked_again(self, listened: Listened, task: Lookup) -> None:
         if isinstance(task, KnownTask):
@@ -495,5 +496,7 @@ WITHDRAWN: Final = invalid_request("not authorized")
 
 _GONE: Final = (unknown_task(), trouble(Trouble.TASK_LOST))
 """After this there is nothing more to hear of a task; whatever else is in the way may end (SUB.2)."""
-_PASSING: Final = tuple(trouble(one) for one in (Trouble.UNAVAILABLE, Trouble.STORE, Trouble.INVALID))
+_PASSING: Final = tuple(
+    trouble(one) for one in (Trouble.UNAVAILABLE, Trouble.STORE, Trouble.INVALID, Trouble.ELSEWHERE)
+)
 """What may be better at the next poll."""

@@ -83,7 +83,9 @@ class TaskRequests:
             return self._settle(exchange, task.snapshot.view)
         if task.binding.promoted:
             return self._settle(exchange, self.promotions.poll(task.binding))
-        return self.fetching.fetch(task.binding, partial(self._settle, exchange), polled=True)
+        # In 2025-11-25 questions are requests of their own, and no view has them.
+        settle, bare = partial(self._settle, exchange), exchange.legacy
+        return self.fetching.fetch(task.binding, settle, polled=True, bare=bare)
 
     def _update(self, responses: Mapping[str, Any], exchange: Exchange, task: KnownTask) -> None:
         if task.snapshot is not None or task.binding.promoted or not responses:

@@ -7,7 +7,10 @@ from itertools import count
 from typing import Any
 
 import pytest
+from mcp_tasks_adapters.dashboard.answers import of_engine
 
+from mcp_tasks_proto.proxy import TROUBLE_TABLE
+from mcp_tasks_proto.proxy.errors import trouble
 from tests.adapters.dashboard_harness import LOOPS, Scene, scene
 
 PROJECTS = count()
@@ -225,6 +228,12 @@ def test_errors_of_the_upstream_have_their_reason(here: Scene) -> None:
     here.farm.tasks.popitem()
     refused = here.ask("GET", here.path(handle, "/payload"))
     assert (refused.status, refused.reason) == (502, "upstream_lost_task")
+
+
+def test_errors_that_pass_by_themselves_have_a_status_that_says_so() -> None:
+    """As far as the proxy knows of them: the same request may be sent again."""
+    for reason, (_, retryable) in TROUBLE_TABLE.items():
+        assert (of_engine(trouble(reason)).status == 503) is (retryable is True), reason
 
 
 def test_prx7_a_tool_that_was_withdrawn_keeps_its_payload_to_itself(here: Scene) -> None:

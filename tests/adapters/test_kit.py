@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -13,13 +12,16 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from selectors import EVENT_READ, DefaultSelector
 from typing import Any, Final
 
 import pytest
+from attrs import evolve
 from click.testing import CliRunner
 from mcp_tasks_adapters.asyncio_h11 import kit as asyncio_kit
 from mcp_tasks_adapters.cli.kit.command import ROLES, kit_command
 from mcp_tasks_adapters.cli.kit.report import JsonReport, PeopleReport
+from mcp_tasks_adapters.cli.kit.selection import select
 from mcp_tasks_adapters.kit import Progress
 from mcp_tasks_adapters.trio_h11 import kit as trio_kit
 from rich.console import Console
@@ -29,6 +31,7 @@ from tests.adapters.cli_client_harness import MCP_TASKS, PATIENCE_S, run, runnin
 from tests.adapters.client_harness import LOOPS
 from tests.adapters.kit_server import make_server
 from tests.unit.kit_expectations import CALLS, OF_HTTP, OF_STDIO, SERVED, of
+from tests.unit.kit_world import KitServer
 
 SERVER: Final = Path(__file__).parent / "kit_server.py"
 
@@ -44,7 +47,7 @@ def no_progress(_: Kit) -> None:
 
 def over_http(loop: str, url: str, *, progress: Progress = no_progress) -> Kit:
     """Examine an endpoint."""
-    callers = {"headers": {"x-user": "ada"}, "other_headers": {"x-user": "bob"}}
+    callers: dict[str, Any] = {"headers": {"x-user": "ada"}, "other_headers": {"x-user": "bob"}}
     if loop == "trio":
         import trio
 
@@ -133,7 +136,8 @@ def test_std1_a_greeting_on_stdout_is_a_failure_and_no_reason_to_stop(loop: str)
     """And a server that dies of a message is started again for the next one."""
     kit = on_stdio(loop, sys.executable, "-c", NOISY)
     failed = of(kit, Verdict.FAIL)
-    assert failed["nothing but messages"] == "a line that is not JSON came on stdout"
+    said = "a line that is not JSON ('Welcome to my server!') came on stdout"
+    assert failed["nothing but messages"] == said
     assert "the server ended" in failed["what is not json"]
     assert "ids come back as they were" not in failed
 
@@ -156,7 +160,9 @@ def test_what_a_server_has_started_ends_with_it(loop: str, tmp_path: Path) -> No
     reader = os.open(held, os.O_RDONLY | os.O_NONBLOCK)
     try:
         on_stdio(loop, sys.executable, "-c", LEAVES_ONE_BEHIND.format(str(held)))
-        assert select.select([reader], [], [], PATIENCE_S)[0]
+        with DefaultSelector() as waiting:
+            waiting.register(reader, EVENT_READ)
+            assert waiting.select(PATIENCE_S)
         assert os.read(reader, 1) == b"", "nobody holds it any more"
     finally:
         os.close(reader)
@@ -191,7 +197,7 @@ def page() -> Iterator[str]:
 def test_a_web_page_is_no_server(page: str, loop: str) -> None:
     kit = over_http(loop, page)
     assert of(kit, Verdict.FAIL) == {
-        "discovery": "there came no JSON-RPC response (HTTP 200) where a result was due"
+        "discovery": "there came HTTP 200 without a JSON-RPC response where a result was due"
     }
     assert not of(kit, Verdict.PASS)
 
@@ -223,25 +229,28 @@ def test_the_command_shows_a_failure_to_people(page: str) -> None:
         "✗ discovery  NEG.9",
         "asked for: server/discover is answered",
         "source: MCP 2026-07-28, Discovery",
-        "but: there came no JSON-RPC response (HTTP 200)",
+        "but: there came HTTP 200 without a JSON-RPC response",
+        "→ POST\n",
         "→ Mcp-Method: server/discover",
         '"method": "server/discover"',
         "← HTTP 200 text/html",
         "1 fail",
+        "1 check failed: 1 must",
     ):
         assert said in ran.out, ran.out
 
 
-def test_letters_that_standard_output_does_not_have_are_spelled_out(page: str) -> None:
+def test_a_report_is_written_in_any_encoding(page: str) -> None:
+    """A failure of the server's is not to be taken for one of the report, nor the other way round."""
     ran = subprocess.run(
-        [*MCP_TASKS, "kit", page],
+        [*MCP_TASKS, "kit", page, "--only", "NEG.9", "--accept", "discovery"],
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (ran.returncode, ran.stderr) == (1, "")
-    assert "\\u2717 discovery" in ran.stdout
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert r"\u2717 discovery  NEG.9" in ran.stdout
 
 
 def test_a_report_that_cannot_be_written_is_no_failure_of_the_server(page: str) -> None:
@@ -258,7 +267,11 @@ def test_a_report_that_cannot_be_written_is_no_failure_of_the_server(page: str) 
     ("status", "said"),
     [
         (429, ""),
-        (401, "Nobody answers: the server answers HTTP 401: it wants credentials, which --header gives.\n"),
+        (
+            401,
+            "Nobody answers: everything is answered with HTTP 401: it wants to know who asks (--header has "
+            "what it wants).\n",
+        ),
     ],
 )
 def test_where_nothing_can_be_seen_nothing_has_passed(page: str, status: int, said: str) -> None:
@@ -273,9 +286,11 @@ def test_sec2_a_server_s_words_make_no_lines_of_the_report(capsys: pytest.Captur
     finding = Finding(
         check=CHECKS[0], verdict=Verdict.NOT_OBSERVABLE, reason=f"the tool {words} gave no task"
     )
-    calls = {Role.PLAIN: ToolCall(words)}
-    PeopleReport(Console(width=200)).show([finding], calls, interrupted=False)
-    JsonReport().show([finding], calls, interrupted=False)
+    kit = Kit(KitSettings(), speaks_http=True)
+    kit.desk.calls[Role.PLAIN] = ToolCall(words)
+    selection = select(only=(), accepted=(), required=(), strength="choice")
+    PeopleReport(Console(width=200), selection).show([finding], kit, interrupted=False)
+    JsonReport(selection).show([finding], kit, interrupted=False)
     printed = capsys.readouterr().out
     assert not [line for line in printed.splitlines() if line.startswith("SEC.1  pass")]
     assert "\x1b" not in printed
@@ -286,6 +301,62 @@ def test_the_command_reports_what_is_demanded_alone(page: str) -> None:
     ran = run("kit", page, "--strength", "must", "--json")
     strengths = {json.loads(line).get("strength") for line in ran.out.splitlines()}
     assert strengths == {"must", None}
+
+
+def test_the_command_examines_by_what_it_is_told(page: str) -> None:
+    """One rule alone, or one check."""
+    ran = run("kit", page, "--only", "NEG.9", "--only", "unknown methods", "--json")
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    assert {line["rule"] for line in lines if line["type"] == "rule"} == {"NEG.9", "NEG.10"}
+    assert "unknown methods" in {line["check"] for line in lines if line["type"] == "check"}
+    assert lines[-1]["failed"] == {"must": 1, "should": 0, "choice": 0}
+    section = [json.loads(line) for line in run("kit", page, "--only", "LIM", "--json").out.splitlines()]
+    assert [line.get("rule") for line in section] == ["LIM.3", None]
+
+
+def test_a_failure_may_be_accepted(page: str) -> None:
+    """It is reported all the same, and the exit code does not count it."""
+    ran = run("kit", page, "--only", "NEG.9", "--accept", "discovery")
+    assert ran.code == 0
+    assert "✗ discovery  NEG.9  (accepted)" in ran.out
+    assert "1 check failed: 1 must; 1 accepted" in ran.out
+    (*_, summary) = run("kit", page, "--only", "NEG.9", "--accept", "discovery", "--json").out.splitlines()
+    assert json.loads(summary)["accepted"] == ["discovery"]
+
+
+def test_what_is_required_has_to_be_seen(page: str) -> None:
+    """An exit code of 0 must not mean that there was nothing to see."""
+    words = ("kit", page, "--only", "NEG.2")
+    assert run(*words).code == 0
+    ran = run(*words, "--require", "NEG.2")
+    assert ran.code == 1
+    assert ran.out.endswith("NEG.2 was required, and has not passed\n")
+    (*_, summary) = run(*words, "--require", "NEG.2", "--json").out.splitlines()
+    assert json.loads(summary)["requiredButNotPassed"] == ["NEG.2"]
+
+
+def test_what_was_not_examined_in_time_has_not_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server in virtual time, that is not done when it is over: nothing failed, and that is not enough."""
+
+    async def examine(url: str, settings: KitSettings, *, progress: Progress, **_: Any) -> Kit:
+        kit = KitServer().examine(evolve(settings, total_ms=3_000))
+        progress(kit)
+        return kit
+
+    monkeypatch.setattr(asyncio_kit, "examine_http", examine)
+    ran = CliRunner().invoke(kit_command, ["http://x/mcp"])
+    assert ran.exit_code == 3
+    assert ran.stdout.endswith("The time was over before everything was examined (--time-limit)\n")
+    ran = CliRunner().invoke(kit_command, ["http://x/mcp", "--json"])
+    assert (ran.exit_code, json.loads(ran.stdout.splitlines()[-1])["outOfTime"]) == (3, True)
+
+
+def test_a_tool_that_there_is_not_is_a_slip(url: str) -> None:
+    ran = run("kit", url, "--skip", "spoyl", "--slow", "idle", "--wait", "60")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("Error: the server lists no tool 'spoyl'; it lists ")
+    assert "spoil" in ran.err
+    assert ran.err.endswith("No tool was called.\n")
 
 
 @pytest.mark.parametrize(
@@ -303,6 +374,9 @@ def test_the_command_reports_what_is_demanded_alone(page: str) -> None:
         ),
         (["http://x/mcp", "--header", "secret"], "--header takes 'Name: value'."),
         (["--stdio", "server", "--server-log", "/no/such/folder/log"], "--server-log: cannot write"),
+        (["http://x/mcp", "--only", "nonsense"], "--only: there is no rule or check 'nonsense'"),
+        (["http://x/mcp", "--accept", "NEG.1"], "--accept: there is no check 'NEG.1'"),
+        (["http://x/mcp", "--require", "discovery"], "--require: there is no rule 'discovery'"),
     ],
 )
 def test_what_cannot_be_used_is_said(words: list[str], said: str) -> None:
@@ -318,6 +392,12 @@ def test_nobody_answers_the_command(tmp_path: Path) -> None:
     assert (ran.code, ran.out) == (3, "")
     assert ran.err.startswith("Nobody answers: the server ")
     assert "it is not my day" in log.read_text()
+
+
+def test_who_hears_nothing_of_a_server_is_told_how() -> None:
+    ran = run("kit", "--stdio", f"{sys.executable} -c 'raise SystemExit(1)'")
+    assert ran.code == 3
+    assert ran.err.endswith("\n--server-log FILE keeps what the server says on its stderr.\n")
 
 
 def test_a_run_can_be_stopped(tmp_path: Path) -> None:

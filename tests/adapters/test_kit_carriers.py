@@ -235,7 +235,7 @@ def test_an_answer_goes_to_its_request_and_the_rest_to_the_last() -> None:
     assert list(sorter.facts[1]) == [Came({"id": 7})]
     assert list(sorter.facts[2]) == [Came({"id": "7"})]
     nobody_s = [Came({"id": None, "error": {}}), Came({"method": "a"}), Came([])]
-    assert list(sorter.facts[3]) == [*nobody_s, Unreadable("a line that is not JSON")]
+    assert list(sorter.facts[3]) == [*nobody_s, Unreadable("a line that is not JSON ('Hello!')")]
 
 
 def test_notifications_of_a_subscription_go_to_it() -> None:
@@ -366,3 +366,12 @@ def test_lines_have_a_bound_and_those_for_nobody_are_dropped() -> None:
     says(sorter, "x" * 200)
     too_long = Unreadable("a line over a limit of this side (message_bytes)", over_limit=True)
     assert list(sorter.facts[1]) == [too_long]
+
+
+def test_std1_of_a_line_that_is_no_message_the_beginning_is_told() -> None:
+    """Enough to find out who printed it."""
+    sorter = Sorter(Limits())
+    sorter.add(1, request(7))
+    sorter.receive(b"\xff" + b"x" * 100 + b"\n")
+    (told,) = sorter.facts[1]
+    assert told == Unreadable(f"a line that is not JSON ('\ufffd{'x' * 79}'…)")

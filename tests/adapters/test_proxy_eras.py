@@ -13,11 +13,11 @@ import pytest
 import uvicorn
 from mcp_tasks_adapters import RequestFacts
 from mcp_tasks_adapters.asgi import asgi_proxy_app
-from mcp_tasks_adapters.client import Cancelled, Completed
-from mcp_tasks_adapters.proxy import Caller, HttpUpstream, Proxy, SqliteProxyStore
+from mcp_tasks_adapters.client import Cancelled, Completed, Failed, NoResultError
+from mcp_tasks_adapters.proxy import AesGcm, Caller, HttpUpstream, Proxy, SqliteProxyStore
 from mcp_tasks_adapters.stores.sealing import RecordKeys
 
-from mcp_tasks_proto.proxy import Access
+from mcp_tasks_proto.proxy import Access, HandleKey, SealedHandles
 from tests.adapters.client_farm import Farm
 from tests.adapters.client_harness import LOOPS, QUICK, OnAsyncio, run
 from tests.adapters.proxy_harness import EAGER, before, connecting, proxying
@@ -166,5 +166,43 @@ def test_prx6_a_task_of_a_legacy_upstream_is_there_after_a_restart(loop: str, tm
                 assert texts(await client.watch(asking).settle()) == [str(NAMED)]
                 await client.cancel_task(working)
                 assert isinstance(await client.watch(working).settle(), Cancelled)
+
+    run(loop, go)
+
+
+@on_loops
+def test_upd3_a_proxy_that_a_legacy_upstream_has_not_asked_takes_no_answer(loop: str) -> None:
+    """It shares keys with the one that was asked, and says that this may have been another."""
+
+    async def go(on: Any) -> None:
+        farm = Farm(on)
+        farm.server.legacy = "serve"
+        asked, may_answer = on.event(), on.event()
+
+        async def hesitate(_: Any) -> Any:
+            asked.set()
+            await may_answer.wait()
+            return NAMED
+
+        async with on.serving(farm.server) as url:
+            upstream = HttpUpstream(name="farm", url=url, era="legacy")
+            codec = SealedHandles([HandleKey("k1", AesGcm(bytes(32)))])
+            async with (
+                proxying(on, Proxy([upstream], proxy_limits=EAGER, codec=codec)) as one,
+                proxying(on, Proxy([upstream], proxy_limits=EAGER, codec=codec)) as other,
+                connecting(on, one, answer=hesitate) as client,
+                connecting(on, other, answer=hesitate) as elsewhere,
+            ):
+                call = await client.call_tool("ask")
+                await asked.wait()
+                assert call.task_id is not None
+                (key,) = (await client.get_task(call.task_id)).input_requests or {}
+                with pytest.raises(NoResultError) as refused:
+                    await elsewhere.update_task(call.task_id, {key: NAMED})
+                outcome = refused.value.outcome
+                assert isinstance(outcome, Failed)
+                assert outcome.data == {"reason": "asked_elsewhere", "retryable": True}
+                may_answer.set()
+                assert texts(await call.settle()) == [str(NAMED)]
 
     run(loop, go)

@@ -92,6 +92,7 @@ def test_the_worst_of_several_is_the_exit_code(same: str, different: str, tmp_pa
     ran = replayed(same, garbage, different)
     assert ran.exit_code == 2
     assert "line 1 cannot be read: it is not JSON" in ran.output
+    assert "a recording, as --record writes it, begins with how its engine was made" in ran.output
     assert "different from line 3 on" in ran.output
 
 

@@ -90,6 +90,7 @@ def test_a_finding_is_minimised_to_what_shows_the_same_fault(
         (["lines", "--all"], "leave it out, or lines"),
         (["lines", "--jobs", "0"], "0 is no number from 1 on"),
         (["lines", "--seconds", "-3"], "--seconds"),
+        (["lines", "--minutes", "soon"], "soon is no number"),
         (["lines", "--minutes", "nan"], "nan is less than a second, or no time at all"),
         (["lines", "--minutes", "0.001"], "0.001 is less than a second, or no time at all"),
     ],

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 
 from mcp_tasks_proto.testing.model import (
+    SOME_TEXT,
     ErrorAnswer,
     ModelCaller,
     ModelTask,
@@ -264,6 +265,48 @@ def test_difference_says_what_is_wrong() -> None:
         (refused, {"error": {"code": -32602, "message": "q"}}),
     ):
         assert difference(answer, reply)
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ({"result": {"a": 1.0, "b": [{"c": None}]}}, "a: wanted 1, got 1.0"),
+        ({"result": {"a": True, "b": [{"c": None}]}}, "a: wanted 1, got True"),
+        ({"result": {"a": 1, "b": [{"c": None}, 2]}}, "b: wanted [{'c': None}], got [{'c': None}, 2]"),
+        ({"result": {"a": 1, "b": [{}]}}, "b: wanted [{'c': None}], got [{}]"),
+        ({"result": {"b": [{"c": None}], "d": 2}}, "a: wanted 1, got nothing; d: wanted nothing, got 2"),
+        ({"result": None}, "wanted the result {'a': 1, 'b': [{'c': None}]}, got the result None"),
+        ({"error": 7}, "wanted the result {'a': 1, 'b': [{'c': None}]}, got the error 7"),
+        ("nonsense", "wanted the result {'a': 1, 'b': [{'c': None}]}, got no JSON-RPC response"),
+    ],
+)
+def test_difference_names_the_members_that_are_wrong(reply: Any, said: str) -> None:
+    """As JSON has them; and what is no answer at all is no reason to raise."""
+    assert difference(ResultAnswer({"a": 1, "b": [{"c": None}]}), reply) == said
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ({"error": {"code": -32602.0, "message": "key"}}, "wanted the error -32602, got the error {"),
+        ({"error": {"message": "key"}}, "wanted the error -32602, got the error {"),
+        ({"error": {"code": -32602}}, "wanted a message that names 'key', got the error {"),
+        ({"error": {"code": -32602, "message": "q"}}, "wanted a message that names 'key', got the error {"),
+        ({"error": None}, "wanted the error -32602, got the error None"),
+        ({"result": {}}, "wanted the error -32602, got the result {}"),
+        ({}, "wanted the error -32602, got no JSON-RPC response"),
+        (None, "wanted the error -32602, got no JSON-RPC response"),
+    ],
+)
+def test_difference_reads_an_error_that_is_none(reply: Any, said: str) -> None:
+    assert str(difference(ErrorAnswer(code=-32602, names="key"), reply)).startswith(said)
+
+
+def test_difference_wants_some_text_where_the_model_does_not_say_which() -> None:
+    answer = ResultAnswer({"statusMessage": SOME_TEXT})
+    assert difference(answer, {"result": {"statusMessage": "whatever"}}) is None
+    assert difference(answer, {"result": {"statusMessage": 7}}) == "statusMessage: wanted some text, got 7"
+    assert str(difference(ErrorAnswer(code=1), {"error": {"code": 1}})).startswith("wanted a message, got")
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,9 @@ SERVERS: Final[dict[str, Any]] = {
     "legacy": {"legacy_servers": True},
     "modern, found out": {"era_is_known": False},
     "legacy, found out": {"legacy_servers": True, "era_is_known": False},
+    "legacy, by several": {"legacy_servers": True, "places": 2},
 }
-"""What they speak, and whether the proxy has to find that out."""
+"""What they speak, whether the proxy has to find that out, and of how many processes it is."""
 seldom = st.sampled_from([False, False, False, True])
 delays = st.sampled_from([1, 5, 40, 300, 2_500, 9_000])
 weathers = st.lists(
@@ -84,15 +85,19 @@ class WholeMachine(RuleBasedStateMachine):
         then_ms: int,
         servers: str,
     ) -> None:
-        """There is somebody with an errand, mostly with a task by now."""
+        """There is somebody with an errand, mostly with a task by now.
+
+        Callers of several processes speak the modern era: sessions belong to one of them.
+        """
+        facts = SERVERS[servers]
         self.whole = Whole(
             plan=plan,
             codec=CODECS[codec],
             listen=listen,
-            legacy=frozenset(legacy),
+            legacy=frozenset(() if "places" in facts else legacy),
             skews=server_skews,
             proxy_skew_ms=proxy_skew_ms,
-            **SERVERS[servers],
+            **facts,
         )
         self.whole.people[PEOPLE[0]].skew_ms = person_skew_ms
         self.whole.call(PEOPLE[0])
@@ -146,7 +151,7 @@ class WholeMachine(RuleBasedStateMachine):
         if who == "proxy" and nap_ms:
             self.whole.close_proxy()
         elif who == "proxy":
-            self.whole.restart_proxy()
+            self.whole.restart_proxy(number % self.whole.places)
         elif who in PEOPLE:
             self.whole.restart_person(who)
         elif nodes and nap_ms:

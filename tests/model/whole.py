@@ -53,6 +53,7 @@ from mcp_tasks_proto.proxy import (
     Note,
     ProxyEngine,
     ProxyInput,
+    ProxyLimits,
     ProxySettings,
     Purge,
     SaveBinding,
@@ -142,6 +143,20 @@ class Person:
 
 
 @define(eq=False, kw_only=True)
+class Process:
+    """One process of the proxy."""
+
+    place: int
+    """Which of those that are there at the same time."""
+    engine: ProxyEngine | DualEraProxy
+    servers: Servers = field(init=False)
+    """As it sees them."""
+    callers: dict[Hashable, tuple[Person, int, Connection]] = field(init=False, factory=dict)
+    """Requests of people's, as it calls them."""
+    deadline: int | None = field(init=False, default=None)
+
+
+@define(eq=False, kw_only=True)
 class Whole:
     """Everything there is."""
 
@@ -154,6 +169,17 @@ class Whole:
     """Whether the servers do."""
     era_is_known: bool = True
     """Whether the proxy is told which of the two the servers speak; else it finds out."""
+    server_processes: int = 2
+    thinks_ms: int = THINKS_MS
+    """How long people take to answer."""
+    places: int = 1
+    """How many processes the proxy has at the same time."""
+    in_turn: bool = False
+    """Whether requests go to each of them in turn; else all of one person's go to the same."""
+    patience_ms: int = 60_000
+    """How long one of several follows a task that nobody asks it about."""
+    moved: int = 0
+    """By how many places everybody has moved on from where they began."""
     skews: Iterable[int] = ()
     proxy_skew_ms: int = 0
     weather: deque[Weather] = field(factory=deque)
@@ -172,17 +198,17 @@ class Whole:
     """Whose each of them is."""
     answered: dict[str, set[str]] = field(init=False, factory=dict)
     """The keys of each that had an answer, from whoever."""
-    proxy: ProxyEngine | DualEraProxy | None = field(init=False, default=None)
-    """``None``: its process has ended, and the next one has not begun."""
+    acknowledged: set[tuple[int, str]] = field(init=False, factory=set)
+    """Errand and question of every answer of which somebody heard that it was taken."""
+    asked: Counter[str] = field(init=False, factory=Counter)
+    """How often each person was asked something."""
+    processes: list[Process | None] = field(init=False)
+    """Those of the proxy. ``None``: one has ended, and the next one has not begun."""
     proxies: int = field(init=False, default=0)
-    at_proxy: dict[Hashable, tuple[Person, int, Connection]] = field(init=False, factory=dict)
-    """Requests of people's, as the proxy calls them."""
-    servers: Servers = field(init=False)
-    """As the last of its processes sees them."""
+    """How many of them there were."""
     roads: Roads = field(init=False)
     store_failed: bool = field(init=False, default=False)
     """Whether the proxy's store ever did."""
-    _proxy_deadline: int | None = field(init=False, default=None)
     _numbers: count[int] = field(init=False, factory=lambda: count(1))
 
     def __attrs_post_init__(self) -> None:
@@ -190,12 +216,15 @@ class Whole:
         self.network = Network(
             make_engine=make_legacy_engine if self.legacy_servers else make_engine,
             work=self._work,
+            size=self.server_processes,
             fates=self.server_fates,
             skews=self.skews,
         )
         self.roads = Roads(self.network, self.weather)
         self.people = {name: Person(name=name, host=self._host(name)) for name in PEOPLE}
-        self._begin_proxy()
+        self.processes = [None] * self.places
+        for place in range(self.places):
+            self._begin_proxy(place)
 
     @property
     def now(self) -> int:
@@ -306,9 +335,10 @@ class Whole:
                 connection = person.connections[number]
                 self.roads.carry(connection, "there", connection.close)
             case Prompt():
+                self.asked[person.name] += 1
                 if person.name not in self.legacy:
                     self._check_prompt(person, effect)
-                self.network.later(THINKS_MS, partial(self._answer, person, effect))
+                self.network.later(self.thinks_ms, partial(self._answer, person, effect))
 
     def _check_prompt(self, person: Person, prompt: Prompt) -> None:
         """What was answered is not asked again, nor what is on show already (REQ.4, INP.1).
@@ -334,9 +364,7 @@ class Whole:
         """Bring a request to the proxy; where there is none, its sender is told."""
         message, number = effect.message, effect.request
         key = next(self._numbers)
-        connection = Connection(
-            stop=partial(self._tell_proxy_closed, key), fail=partial(self._fail, person, number)
-        )
+        connection = Connection(stop=partial(self._close_at, key), fail=partial(self._fail, person, number))
         person.connections[number] = connection
         params = message["params"]
         sent = request_headers(
@@ -350,29 +378,39 @@ class Whole:
 
         def once_more() -> None:
             """A second copy of what may be repeated: nobody hears what comes of it."""
-            if self.proxy is not None and message["method"].startswith("tasks/"):
+            process = self._process_for(person)
+            if process is not None and message["method"].startswith("tasks/"):
                 received = MessageReceived(
                     exchange=next(self._numbers), message=message, http=head, principal=person.name
                 )
-                self.tell_proxy(received)
+                self.tell_proxy(process, received)
 
         self.roads.carry(connection, "there", partial(arrive, key), again=once_more)
 
     def _arrive(self, person: Person, number: int, connection: Connection, key: Hashable, fact: Any) -> None:
         """Have a request reach the proxy, if there is one."""
-        if self.proxy is None:
+        process = self._process_for(person)
+        if process is None:
             connection.open = False
             self._fail(person, number, False)
             return
         connection.reached = True
-        self.at_proxy[key] = (person, number, connection)
-        self.tell_proxy(fact)
+        process.callers[key] = (person, number, connection)
+        self.tell_proxy(process, fact)
+
+    def _process_for(self, person: Person) -> Process | None:
+        """Return which process somebody's request reaches: another one where the one meant has ended."""
+        if self.in_turn:
+            self.moved += 1
+        first = PEOPLE.index(person.name) + self.moved
+        places = [(first + offset) % self.places for offset in range(self.places)]
+        return next((self.processes[place] for place in places if self.processes[place]), None)
 
     def _send_legacy(self, person: Person, effect: SendLegacy) -> None:
         """Bring what somebody says in a session, or on the way to one, to the proxy."""
         number, key = effect.request, next(self._numbers)
         connection = Connection(
-            stop=partial(self._tell_proxy_closed, key),
+            stop=partial(self._close_at, key),
             fail=partial(self._fail, person, number),
             last_event_id=effect.last_event_id,
         )
@@ -409,7 +447,7 @@ class Whole:
 
     # -- the proxy -------------------------------------------------------------------------------------------
 
-    def _begin_proxy(self) -> None:
+    def _begin_proxy(self, place: int) -> None:
         self.proxies += 1
         era: Era = "legacy" if self.legacy_servers else "modern"
         upstream = Upstream(name="next", listen=self.listen, era=era if self.era_is_known else None)
@@ -419,87 +457,85 @@ class Whole:
             sealer=HmacSealer([b"p" * 32]),
             upstreams=(upstream,),
             bridging=bool(self.legacy),
+            several_processes=self.places > 1,
+            limits=ProxyLimits() if self.places == 1 else ProxyLimits(request_state_ms=self.patience_ms),
         )
         make = DualEraProxy if self.knows_both_eras else ProxyEngine
-        self.proxy = make(settings=settings, codec=self.codec, node=f"proxy-{self.proxies}")
-        self.servers = Servers(
+        engine = make(settings=settings, codec=self.codec, node=f"proxy-{self.proxies}")
+        process = self.processes[place] = Process(place=place, engine=engine)
+        process.servers = Servers(
             roads=self.roads,
             network=self.network,
             legacy=self.legacy_servers,
-            tell=partial(self._tell_process, self.proxy),
+            place=place,
+            tell=partial(self.tell_proxy, process),
         )
-        self.tell_proxy(TimePassed())
+        self.tell_proxy(process, TimePassed())
 
-    def _tell_process(self, proxy: ProxyEngine | DualEraProxy, fact: Any) -> None:
-        if self.proxy is proxy:
-            self.tell_proxy(fact)
-
-    def restart_proxy(self) -> None:
-        """The proxy's process ends, and another one begins after a while."""
-        if self.proxy is None:
+    def restart_proxy(self, place: int = 0) -> None:
+        """A process of the proxy's ends, and another one begins after a while."""
+        process = self.processes[place]
+        if process is None:
             return
-        self.proxy, self._proxy_deadline = None, None
-        for person, number, connection in self.at_proxy.values():
+        self.processes[place] = None
+        for person, number, connection in process.callers.values():
             if connection.open:
                 connection.open = False
                 self.network.later(1, partial(self._fail, person, number, True))
-        self.servers.hang_up()
-        self.at_proxy.clear()
-        self.network.later(RESTART_MS, self._begin_proxy)
+        process.servers.hang_up()
+        self.network.later(RESTART_MS, partial(self._begin_proxy, place))
 
     def close_proxy(self) -> None:
-        """The proxy's process is told to end: sessions with servers that no task needs are ended first."""
-        if self.proxy is not None:
-            self.close_sessions()
-            self.network.later(CLOSING_MS, partial(self._end_proxy, self.proxy))
+        """The proxy's processes are told to end: sessions with servers that no task needs are ended first."""
+        self.close_sessions()
+        for process in filter(None, self.processes):
+            self.network.later(CLOSING_MS, partial(self._end_proxy, process))
 
     def close_sessions(self) -> None:
         """Have the proxy end its sessions with servers."""
-        if isinstance(self.proxy, DualEraProxy):
-            self.tell_proxy(UpstreamsClosing())
+        for process in filter(None, list(self.processes)):
+            if isinstance(process.engine, DualEraProxy):
+                self.tell_proxy(process, UpstreamsClosing())
 
-    def _end_proxy(self, proxy: ProxyEngine | DualEraProxy) -> None:
-        if self.proxy is proxy:
-            self.restart_proxy()
+    def _end_proxy(self, process: Process) -> None:
+        if self.processes[process.place] is process:
+            self.restart_proxy(process.place)
 
-    def tell_proxy(self, fact: DualEraProxyInput) -> None:
-        """Hand a fact to the proxy's engine, and see to what comes of it."""
-        proxy = self.proxy
-        if proxy is None:
+    def tell_proxy(self, process: Process, fact: DualEraProxyInput) -> None:
+        """Hand a fact to a process of the proxy's, if it has not ended, and see to what comes of it."""
+        if self.processes[process.place] is not process:
             return None
         told: Any = news_for_proxy(fact) if self.knows_both_eras else fact
-        step = proxy.handle(told, now=self.now + self.proxy_skew_ms)
+        step = process.engine.handle(told, now=self.now + self.proxy_skew_ms)
         for effect in step.effects:
             fate = next(self.proxy_fates, Fate())
             if fate.crash is Crash.BEFORE:
-                return self.restart_proxy()
-            self._see_to_proxy(proxy, effect, fate)
+                return self.restart_proxy(process.place)
+            self._see_to_proxy(process, effect, fate)
             if fate.crash is Crash.AFTER:
-                return self.restart_proxy()
-        self._proxy_deadline = step.deadline
+                return self.restart_proxy(process.place)
+        process.deadline = step.deadline
         if step.deadline is not None:
             wait_ms = max(1, step.deadline - self.proxy_skew_ms - self.now)
-            self.network.later(wait_ms, partial(self._wake_proxy, proxy, step.deadline))
+            self.network.later(wait_ms, partial(self._wake_proxy, process, step.deadline))
         return None
 
-    def _wake_proxy(self, proxy: ProxyEngine | DualEraProxy, deadline: int) -> None:
-        if self.proxy is proxy and self._proxy_deadline == deadline:
-            self.tell_proxy(TimePassed())
+    def _wake_proxy(self, process: Process, deadline: int) -> None:
+        if process.deadline == deadline:
+            self.tell_proxy(process, TimePassed())
 
-    def _see_to_proxy(
-        self, proxy: ProxyEngine | DualEraProxy, effect: DualEraProxyEffect, fate: Fate
-    ) -> None:
+    def _see_to_proxy(self, process: Process, effect: DualEraProxyEffect, fate: Fate) -> None:
         match effect:
             case Reply(exchange=key) | Send(exchange=key) | OpenStream(exchange=key):
-                self._down(key, effect)
+                self._down(process, key, effect)
             case SendUpstream():
-                self.servers.send(effect)
+                process.servers.send(effect)
             case StopUpstream(request=name):
-                self.servers.stop(name)
+                process.servers.stop(name)
             case SendLegacyUpstream(send=sent):
-                self.servers.send_legacy(sent)
+                process.servers.send_legacy(sent)
             case LoadTask() | SaveBinding() | SaveSnapshot() | DrawRandom():
-                self.network.later(fate.delay_ms, partial(self._serve, proxy, effect, fate))
+                self.network.later(fate.delay_ms, partial(self._serve, process, effect, fate))
             case DropTask(handle=handle):
                 self.store.drop(handle)
             case Note():
@@ -509,7 +545,7 @@ class Whole:
 
     def _serve(
         self,
-        proxy: ProxyEngine | DualEraProxy,
+        process: Process,
         effect: LoadTask | SaveBinding | SaveSnapshot | DrawRandom,
         fate: Fate,
     ) -> None:
@@ -520,17 +556,19 @@ class Whole:
             answer = (LoadFailed if isinstance(effect, LoadTask) else SaveFailed)(effect.token)
         else:
             answer = self.store.answer(effect)
-        self._tell_process(proxy, answer)
+        self.tell_proxy(process, answer)
 
-    def _tell_proxy_closed(self, key: Hashable) -> None:
-        if self.at_proxy.pop(key, None) is not None:
-            self.tell_proxy(ExchangeClosed(key))
+    def _close_at(self, key: Hashable) -> None:
+        """Whoever sent a request wants no more of it."""
+        for process in filter(None, list(self.processes)):
+            if process.callers.pop(key, None) is not None:
+                self.tell_proxy(process, ExchangeClosed(key))
 
-    def _down(self, key: Hashable, effect: Reply | Send | OpenStream) -> None:
+    def _down(self, process: Process, key: Hashable, effect: Reply | Send | OpenStream) -> None:
         """Bring what the proxy says to whom it says it."""
-        if key not in self.at_proxy:
+        if key not in process.callers:
             return
-        person, number, connection = self.at_proxy[key]
+        person, number, connection = process.callers[key]
         host = person.host
 
         news = news_of(effect, number, f"received-{next(self._numbers)}")
@@ -541,13 +579,26 @@ class Whole:
             if isinstance(effect, Send):
                 connection.last_event_id = effect.event_id or connection.last_event_id
             if self.people[person.name].host is host and (number in host.in_flight or not legacy):
+                self._note_what_is_taken(person, number, effect)
                 self.tell_person(person, news)
 
         self.roads.carry(connection, "back", hear, again=None if legacy else hear)
         if isinstance(effect, Send):
-            self.network.later(1, partial(self.tell_proxy, StreamReady(key)))
+            self.network.later(1, partial(self.tell_proxy, process, StreamReady(key)))
         elif isinstance(effect, Reply):
-            del self.at_proxy[key]
+            del process.callers[key]
+
+    def _note_what_is_taken(self, person: Person, number: int, effect: Reply | Send | OpenStream) -> None:
+        """Note which answers somebody hears to have been taken."""
+        sent = person.host.in_flight.get(number)
+        taken = isinstance(effect, Reply) and effect.message is not None and "result" in effect.message
+        if not taken or not isinstance(sent, SendRequest) or sent.message["method"] != "tasks/update":
+            return
+        params = sent.message["params"]
+        for errand in self.errands:
+            if errand.reference is not None and errand.reference["taskId"] == params["taskId"]:
+                names = [response["content"]["name"] for response in params["inputResponses"].values()]
+                self.acknowledged |= {(errand.number, name) for name in names}
 
     # -- in the end ------------------------------------------------------------------------------------------
 

@@ -103,18 +103,20 @@ def _check_sessions(whole: Whole) -> None:
         assert not registry_of(whole.network, node).requests, "LEG.4: a request that nobody ends"
     whole.close_sessions()
     whole.network.run(2 * SESSION_IDLE_MS)
-    assert not whole.servers.open
+    for process in whole.processes:
+        assert process is not None
+        assert not process.servers.open
     for node in whole.network.nodes:
         assert not registry_of(whole.network, node)._sessions, "LEG.2: a session that nobody ends"
 
 
 def _check_proxy(whole: Whole) -> None:
     """The proxy holds nothing that is over, and its ledger says what its callers were told."""
-    proxy = whole.proxy
-    assert proxy is not None
-    engine = engine_of(proxy)
-    assert not engine._asking._open
-    assert not engine._callers.by_key
+    for process in whole.processes:
+        assert process is not None
+        engine = engine_of(process.engine)
+        assert not engine._asking._open
+        assert not engine._callers.by_key
     for errand in whole.errands:
         if errand.reference is not None:
             entry = whole.store.entries[errand.reference["taskId"]]

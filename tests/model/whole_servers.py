@@ -33,6 +33,8 @@ class Servers:
     network: Network
     legacy: bool
     """Whether they speak 2025-11-25 alone."""
+    place: int = 0
+    """Which of the processes it is that are there at the same time: each begins with another server."""
     tell: Callable[[Any], None]
     """Tells the process a fact, if it has not ended."""
     open: dict[int, Connection] = field(init=False, factory=dict)
@@ -170,7 +172,7 @@ class Servers:
         home = None if session is None else self._homes.get(session)
         if home in nodes:
             return home
-        return nodes[name % len(nodes)] if nodes else None
+        return nodes[(name + self.place) % len(nodes)] if nodes else None
 
     def _end(self, name: int, connection: Connection, fact: Any) -> None:
         """Nothing more comes of a request."""

@@ -49,7 +49,7 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "legacy.requester.channel": frozenset({"functools"}),
     "legacy.requester.legacy_server": frozenset({"functools"}),
     "legacy.requester.questions": frozenset({"functools", "hashlib"}),
-    "legacy.requester.tasks": frozenset({"functools", "itertools"}),
+    "legacy.requester.tasks": frozenset({"functools", "itertools", "re"}),
     "legacy.requester.tools": frozenset({"functools"}),
     "proxy.advertise": frozenset({"functools"}),
     "proxy.asking": frozenset({"functools", "itertools"}),

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any, Final
 
 import pytest
+from attrs import evolve
 
 from docs.rules import SECTIONS
 from mcp_tasks_proto.legacy.server import LegacyPolicy
@@ -49,7 +50,9 @@ def test_a_fault_is_seen(check: str, server: Callable[[], KitServer]) -> None:
     """Each check is tried alone, but for those that look at what all the others have said."""
     looks_back = any(one.name == check for one in WATCHES)
     checks = CHECKS if looks_back else [one for one in CHECKS if one.name == check]
-    kit = server().examine(NAMED, has_other_caller=True, checks=checks)
+    examined = server()
+    listed = {role: call for role, call in CALLS.items() if call.tool in examined.tools}
+    kit = examined.examine(evolve(NAMED, calls=listed), has_other_caller=True, checks=checks)
     assert check in of(kit, Verdict.FAIL)
 
 
@@ -315,7 +318,8 @@ def test_nobody_is_there() -> None:
     kit = KitServer(fault=Fault(says=lambda *_: Ended("refused"))).examine()
     assert (kit.unreachable, kit.findings) == ("refused", [])
     kit = KitServer(http=False, fault=Fault(says=lambda *_: None)).examine()
-    assert (kit.unreachable, kit.findings) == ("nothing came in time", [])
+    silent = "server/discover was not answered within 10000 ms (--wait lengthens that)"
+    assert (kit.unreachable, kit.findings) == (silent, [])
 
 
 def test_a_web_page_instead_of_a_server() -> None:
@@ -338,7 +342,7 @@ def test_what_is_not_json_is_told_where_it_comes() -> None:
 
     failed = of(KitServer(fault=Fault(says=says)).examine(NAMED), Verdict.FAIL)
     assert failed["what nobody knows"] == (
-        "there came no JSON-RPC response (HTTP 200): a body that is not JSON where a result was due"
+        "there came HTTP 200 without a JSON-RPC response: a body that is not JSON where a result was due"
     )
 
 
@@ -390,6 +394,7 @@ def test_a_run_takes_no_longer_than_it_may() -> None:
     assert server.now - START <= 8_000, "five seconds are for leaving the server as it was"
     late = of(kit, Verdict.NOT_OBSERVABLE)
     assert late["other verbs"] == "the time for the whole run was over (3000 ms)"
+    assert kit.out_of_time
     assert len(kit.findings) == len(CHECKS)
 
 

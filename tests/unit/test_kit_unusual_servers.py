@@ -173,7 +173,6 @@ def test_a_server_that_wants_credentials_is_not_examined(status: int) -> None:
         fault=Fault(says=lambda _, fact: Begun(status) if isinstance(fact, Begun) else Ended())
     ).examine()
     assert f"HTTP {status}" in str(kit.unreachable)
-    assert "--header" in str(kit.unreachable)
     assert kit.findings == []
 
 
@@ -249,7 +248,7 @@ def test_http3_all_else_that_a_tool_wants_is_in_its_call() -> None:
         }
 
     server = KitServer(fault=saying(alter))
-    judged("mirrored arguments", server)
+    judged("mirrored arguments", server, KitSettings(search=False))
     (arguments, *_) = [post.params["arguments"] for post in server.sent if post.method == "tools/call"]
     assert arguments == {"query": "kit", "place": {"region": "eu"}}
 
@@ -327,7 +326,7 @@ def test_life5_that_durations_are_positive_is_a_choice() -> None:
 def test_inp4_a_state_that_may_be_tampered_with_is_a_choice() -> None:
     """Protection may be omitted where nothing worse than a failure comes of it."""
     kit = KitServer(fault=saying(_takes_any_state)).examine(NAMED)
-    assert set(of(kit, Verdict.FAIL)) == {"a state that was tampered with"}
+    assert set(of(kit, Verdict.FAIL)) == {"a state that was tampered with", "how a state is refused"}
     assert demanded(kit) == set()
 
 

@@ -12,11 +12,10 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line. A bare install, which has the command but not what it needs, is told so."""
+    _write_every_character()
     try:
         from mcp_tasks_adapters.cli.commands import mcp_tasks
 
-        if isinstance(sys.stdout, TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")  # letters that are not in its encoding
         with reporting(unwritten=1, what="the output"):
             mcp_tasks(prog_name="mcp-tasks")
     except ModuleNotFoundError as error:
@@ -24,3 +23,9 @@ def main() -> None:
         if absent not in {"click", "rich"}:
             raise
         sys.exit(f"mcp-tasks needs {absent}, which is not installed: pip install 'mcp-tasks-proto[cli]'")
+
+
+def _write_every_character() -> None:
+    """Have escapes written of what the encoding of stdout lacks: a report is not to end at an arrow."""
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")

@@ -75,6 +75,8 @@ def replay_command(files: Sequence[str], as_json: bool, most: int, width: int) -
 def _lines_of(name: str, result: Replay, width: int) -> list[str]:
     """Return what is told to people. Spaces are left alone, for they may be what differs."""
     first, *rest = result.describe(width=width)
+    if result.unreadable is not None and result.unreadable.line == 1:
+        rest.append("a recording, as --record writes it, begins with how its engine was made")
     longest = 3 * width + 200  # two values and the way to them
     rest = [line.replace("\n", "\\n") for line in rest]
     return [f"{one_line(name)}: {first}", *(f"  {harmless(cut(line, longest))}" for line in rest)]

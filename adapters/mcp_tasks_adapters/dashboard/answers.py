@@ -71,7 +71,9 @@ STORE_UNAVAILABLE: Final = refusal(
 FAILED: Final = refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "failed", "The request could not be handled.")
 CANNOT_BE_READ: Final = refusal(HTTPStatus.BAD_REQUEST, "bad_request", "The request's body cannot be read.")
 
-_BUSY: Final = frozenset({"upstream_unavailable", "store_unavailable", "exchanges", "shutting_down"})
+_BUSY: Final = frozenset(
+    {"upstream_unavailable", "store_unavailable", "asked_elsewhere", "exchanges", "shutting_down"}
+)
 """Reasons that pass by themselves."""
 
 

@@ -14,7 +14,19 @@ from mcp_tasks_adapters.kit.carrier import Carrier
 from mcp_tasks_adapters.kit.http import HttpCarrier
 from mcp_tasks_adapters.kit.stdio import StdioCarrier
 from mcp_tasks_proto.limits import Limits
-from mcp_tasks_proto.testing.kit import Act, Close, Done, Fact, Kit, KitSettings, Next, Open, Pause
+from mcp_tasks_proto.testing.kit import (
+    CHECKS,
+    Act,
+    Check,
+    Close,
+    Done,
+    Fact,
+    Kit,
+    KitSettings,
+    Next,
+    Open,
+    Pause,
+)
 
 __all__ = ["Examiner", "Progress"]
 
@@ -41,8 +53,9 @@ class Examiner:
         headers: Mapping[str, str] | None = None,
         other_headers: Mapping[str, str] | None = None,
         progress: Progress = _nobody,
+        checks: Sequence[Check] = CHECKS,
     ) -> Kit:
-        """Examine the endpoint at ``url``, and return the kit with what it found.
+        """Examine the endpoint at ``url``, by these checks, and return the kit with what it found.
 
         ``headers`` are added to every request; ``other_headers`` are those of another caller, whose tasks
         are not to be seen (SEC.1). Raises ``ValueError`` for a URL that cannot be used.
@@ -56,7 +69,8 @@ class Examiner:
             open_stream = partial(loop.open_stream, address, context, limits.write_timeout_ms / 1000)
             return HttpCarrier(address, open_stream, loop=loop, headers=callers, limits=limits)
 
-        kit = Kit(settings, speaks_http=True, has_other_caller=other_headers is not None)
+        has_other_caller = other_headers is not None
+        kit = Kit(settings, speaks_http=True, has_other_caller=has_other_caller, checks=checks)
         return await self._examine(kit, carrier_on, progress)
 
     async def examine_stdio(
@@ -66,8 +80,9 @@ class Examiner:
         *,
         stderr: Any = None,
         progress: Progress = _nobody,
+        checks: Sequence[Check] = CHECKS,
     ) -> Kit:
-        """Start a server and examine it, and return the kit with what it found; then the server is ended.
+        """Start a server and examine it by these checks, end it, and return the kit with what it found.
 
         ``stderr`` is where that of the server goes, as for ``subprocess``.
         """
@@ -76,7 +91,7 @@ class Examiner:
             start = partial(loop.start_process, command, env=None, cwd=None, stderr=stderr, own_session=True)
             return StdioCarrier(start, loop=loop, limits=Limits())
 
-        return await self._examine(Kit(settings, speaks_http=False), carrier_on, progress)
+        return await self._examine(Kit(settings, speaks_http=False, checks=checks), carrier_on, progress)
 
     async def _examine(
         self, kit: Kit, carrier_on: Callable[[NetworkLoop], Carrier], progress: Progress

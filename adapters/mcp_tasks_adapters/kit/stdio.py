@@ -23,6 +23,8 @@ WRITE_MS: Final = 10_000
 """For a line to be taken."""
 OVER: Final = 4096
 """Requests that are over and are remembered; a whole run has some hundreds."""
+SHOWN_BYTES: Final = 80
+"""The most that is told of a line that is no message."""
 GRACE_MS: Final = 3_000
 """For a server to end when its stdin is closed, again when it is told to, and again when it is killed."""
 
@@ -158,7 +160,9 @@ class Sorter:
             except LimitExceeded as overrun:
                 self._give(None, _too_large(overrun))
             except RemoteProtocolError:
-                self._give(None, Unreadable("a line that is not JSON"))
+                beginning = line[:SHOWN_BYTES].decode("utf-8", "replace")
+                more = "…" if len(line) > SHOWN_BYTES else ""
+                self._give(None, Unreadable(f"a line that is not JSON ({beginning!r}{more})"))
             else:
                 self._sort(message, len(line))
 

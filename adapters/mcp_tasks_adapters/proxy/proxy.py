@@ -133,6 +133,7 @@ class Policies(TypedDict, total=False):
     response_bytes: int | None
     retention: Retention
     deleted_projects: frozenset[str]
+    several_processes: bool
     discovery_ttl_ms: int
     page_size: int
 

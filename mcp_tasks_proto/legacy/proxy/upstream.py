@@ -6,7 +6,7 @@ for all callers, and each of them hears of what it declared itself, and of no on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from typing import Any, Final
 
 from attrs import define, evolve, field
@@ -40,7 +40,7 @@ from mcp_tasks_proto.proxy.settings import InputKind, ProxySettings
 from mcp_tasks_proto.requester.effects import SendRequest, StopRequest
 from mcp_tasks_proto.requester.inputs import NotificationReceived, RequestFailed, ResponseReceived
 from mcp_tasks_proto.requester.settings import RequesterLimits, RequesterSettings
-from mcp_tasks_proto.timers import Timers
+from mcp_tasks_proto.timers import LAST_MS, Timers
 from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES
 from mcp_tasks_proto.wire.jsonrpc import Notification, notification_message, parse_message
 
@@ -61,6 +61,8 @@ class DualEraUpstream:
     http: bool
     only: Era | None = None
     """What alone is spoken with it; ``None``: it shows."""
+    several: bool = False
+    """Whether other processes of the proxy may follow the same tasks."""
     names: Iterator[int]
     out: Callable[[DualEraUpstream, ToUpstream], None]
     tell: Callable[[ProxyInput], None]
@@ -227,8 +229,11 @@ class DualEraUpstream:
     def time_passed(self, now: int) -> None:
         """Do what is due."""
         while (timer := self.timers.pop(now)) is not None:
-            if not self._finder.timer(timer):
-                self._legacy.timer(timer)
+            match timer:
+                case "followed", str() as task_id:
+                    self._leave(task_id)
+                case _ if not self._finder.timer(timer):
+                    self._legacy.timer(timer)
         self._flush()
 
     # -- the era -------------------------------------------------------------------------------------------
@@ -299,10 +304,31 @@ class DualEraUpstream:
             self._leave(next(iter(self._tasks)))
         self._tasks[task_id] = None
         self._legacy.follow_task(task_id, capabilities)
+        if known is self:
+            self.wait_for_more(task_id, 0)
+
+    def wait_for_more(self, task_id: str, poll_interval_ms: int) -> None:
+        """Follow a task for as long as its caller asks about it here, where there are others to be asked.
+
+        What it asks is asked of who follows it, and by most servers of nobody else meanwhile: a caller that
+        came to this process before, and comes to another one now, would wait for ever.
+        """
+        if self.several and task_id in self._tasks:
+            patience_ms = max(self.settings.limits.request_state_ms, 2 * poll_interval_ms)
+            self.timers.set(("followed", task_id), min(self._finder.now + patience_ms, LAST_MS))
 
     def _leave(self, task_id: str) -> None:
         self._tasks.pop(task_id, None)
+        self.timers.clear(("followed", task_id))
         self._legacy.leave_task(task_id)
+
+    def is_unasked(self) -> bool:
+        """Whether tasks that wait for input, and have asked nothing here, may have asked elsewhere."""
+        return self.several and self.era == "legacy" and self._legacy.can_answer
+
+    def are_strange(self, task_id: str, keys: Collection[str]) -> bool:
+        """Whether any of these keys may be of what a task has asked another process."""
+        return self.era != "modern" and self._legacy.are_strange(task_id, keys)
 
     # -- to the upstream -----------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ comes back into those of 2026-07-28, with the parts of which a requester does th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from attrs import define, field
@@ -27,6 +27,7 @@ from mcp_tasks_proto.legacy.proxy.messages import (
     UpstreamsClosing,
 )
 from mcp_tasks_proto.legacy.proxy.upstream import DualEraUpstream, ToUpstream
+from mcp_tasks_proto.proxy.bindings import Binding
 from mcp_tasks_proto.proxy.effects import ProxyStep, SendUpstream, StopUpstream
 from mcp_tasks_proto.proxy.engine import ProxyEngine
 from mcp_tasks_proto.proxy.inputs import ProxyInput, SettingsChanged, UpstreamAnswered, UpstreamFailed
@@ -159,6 +160,25 @@ class DualEraUpstreams(ProxyEngine):
             stopped.stop(effect.request)
             self._touched(stopped)
 
+    # -- what tasks of legacy upstreams ask ----------------------------------------------------------------
+
+    def _unasked(self, binding: Binding) -> bool:
+        way = self._ways.get((binding.upstream, binding.authorization))
+        return way is not None and way.is_unasked()
+
+    def _strange(self, binding: Binding, keys: Collection[str]) -> bool:
+        way = self._ways.get((binding.upstream, binding.authorization))
+        assert binding.upstream_task_id is not None  # it was just asked about
+        # There is no way to a server that is not configured any more: what it asked, nobody knows.
+        return bool(keys) if way is None else way.are_strange(binding.upstream_task_id, keys)
+
+    def _used(self, binding: Binding) -> None:
+        way = self._ways.get((binding.upstream, binding.authorization))
+        assert binding.upstream_task_id is not None  # it was just asked about
+        if way is not None:  # there is none where nothing could be sent
+            way.wait_for_more(binding.upstream_task_id, binding.poll_interval_ms)
+            self._touched(way)
+
     # -- ways ----------------------------------------------------------------------------------------------
 
     def _way(self, send: SendUpstream) -> DualEraUpstream:
@@ -175,6 +195,7 @@ class DualEraUpstreams(ProxyEngine):
                 settings=self.settings,
                 http=known.http,
                 only=known.era,
+                several=self.settings.several_processes or not self.codec.stored,
                 names=self.names,
                 out=self._send,
                 tell=self._tell,

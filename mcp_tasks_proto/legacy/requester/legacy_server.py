@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -246,6 +246,15 @@ class LegacyServer:
     def leave_task(self, task_id: str) -> None:
         """Follow it no longer."""
         self._tasks.settled(task_id)
+
+    @property
+    def can_answer(self) -> bool:
+        """Whether there is anybody here to be asked."""
+        return self._tasks.can_answer
+
+    def are_strange(self, task_id: str, keys: Iterable[str]) -> bool:
+        """As :meth:`FollowedTasks.are_strange`."""
+        return self._tasks.are_strange(task_id, keys)
 
     def settled(self, call: Hashable, outcome: Outcome) -> None:
         """A call of the engine's is over."""

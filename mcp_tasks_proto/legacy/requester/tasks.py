@@ -7,10 +7,11 @@ waits for input, and left open until it is answered (trap 24).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import partial
 from itertools import count
-from typing import Any
+from re import compile as pattern
+from typing import Any, Final
 
 from attrs import define, field
 
@@ -276,6 +277,15 @@ class FollowedTasks:
         keys = (base if number == 1 else f"{base}.{number}" for number in count(1))
         return next(key for key in keys if followed.has_room(key))
 
+    def are_strange(self, task_id: str, keys: Iterable[str]) -> bool:
+        """Whether any of these keys looks like one that another process has made for what the task asks.
+
+        Where keys last, no process has keys of its own.
+        """
+        followed = self._tasks.get(task_id)
+        known: Mapping[str, Question] = {} if followed is None else followed.questions
+        return not self.lasting_keys and any(_PASSING.fullmatch(key) for key in keys if key not in known)
+
     def withdraw(self, followed: Followed, message_id: str | int) -> None:
         """The server no longer waits for the answer to a question."""
         for question in followed.questions.values():
@@ -354,6 +364,10 @@ class FollowedTasks:
             self.channel.reply(inner, complete({}))
         else:
             self.channel.refuse(inner, error, refusal.http)
+
+
+_PASSING: Final = pattern(r"(elicitation|sampling|roots)\.[0-9a-f]{1,8}\.[0-9]+(\.[0-9]+)?")
+"""A key that does not last: with the time at which it was made."""
 
 
 def _denies(payload: Answer) -> bool:

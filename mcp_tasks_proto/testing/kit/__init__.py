@@ -35,6 +35,7 @@ from mcp_tasks_proto.testing.kit.desk import KitSettings, Role, ToolCall
 from mcp_tasks_proto.testing.kit.engine import Kit
 from mcp_tasks_proto.testing.kit.report import (
     RuleFinding,
+    by_strength,
     counted,
     failures,
     finding_to_json,
@@ -70,6 +71,7 @@ __all__ = [
     "ToolCall",
     "Unreadable",
     "Verdict",
+    "by_strength",
     "counted",
     "failures",
     "finding_to_json",

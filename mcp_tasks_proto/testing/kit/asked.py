@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mcp_tasks_proto.testing.kit.acts import Script
-from mcp_tasks_proto.testing.kit.checks import Answer, Check, Need, Strength, Unseen, check
+from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Check, Need, Strength, Unseen, check
 from mcp_tasks_proto.testing.kit.desk import Desk, Role, input_response, requests_of, status_of, task_of
 from mcp_tasks_proto.testing.kit.judging import (
     acknowledged,
+    asks_nothing,
     carried_out,
     demand,
     described,
@@ -107,11 +108,15 @@ def nothing_undeclared_is_asked(desk: Desk) -> Script[None]:
     task_id = task_of(answer)
     if task_id is None:
         seen(answer.response is not None, f"there came {described(answer)}")
-        demand(not requests_of(answer), "the client was asked for what it did not declare", answer)
+        asks_nothing(answer)
         return
-    view = yield from desk.watch(task_id, "input_required")
+    try:
+        view = yield from desk.watch(task_id, "input_required")
+    except Broken as error:
+        # Not to be shown the task is another matter, and of other checks: nothing is asked by an error.
+        raise Unseen(f"there came {described(error.answers[-1])} where the task was due") from error
     if view is not None:
-        demand(not requests_of(view), "the client was asked for what it did not declare", answer, view)
+        asks_nothing(view, answer)
 
 
 @check(
@@ -176,15 +181,33 @@ def a_round_is_answered(desk: Desk) -> Script[None]:
     "INP.4",
     strength=Strength.CHOICE,
     needs=(Need.MODERN,),
-    asks="A requestState that was tampered with is refused with -32602.",
+    asks="A requestState that was tampered with is refused, be it with isError.",
     source=f"{ROUNDS}: Server Requirements (must be rejected, unless nothing worse than a failure can come "
-    "of it, which does not show; the code is left open)",
+    "of it, which does not show)",
 )
 def a_state_that_was_tampered_with(desk: Desk) -> Script[None]:
+    answer = yield from _tampered_round(desk)
+    said = (answer.result or {}).get("isError") is True
+    demand(answer.error is not None or said, f"there came {described(answer)}, not an error", answer)
+
+
+@check(
+    "INP.4",
+    strength=Strength.CHOICE,
+    needs=(Need.MODERN,),
+    asks="A requestState that was tampered with is answered with -32602.",
+    source=f"{ROUNDS}: Server Requirements (must be rejected; how is left open)",
+)
+def how_a_state_is_refused(desk: Desk) -> Script[None]:
+    refused((yield from _tampered_round(desk)), -32602)
+
+
+def _tampered_round(desk: Desk) -> Script[Answer]:
+    """Answer a round with a state that was tampered with; return what comes."""
     call = desk.tool(Role.ASKING_FIRST)
     answer = yield from _round(desk)
     seen(isinstance((answer.result or {}).get("requestState"), str), "the tool gives no requestState")
-    refused((yield from desk.ask(desk.call(call, params=_retry(answer, tampered=True)))), -32602)
+    return (yield from desk.ask(desk.call(call, params=_retry(answer, tampered=True))))
 
 
 @check(
@@ -219,5 +242,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     a_round_before_a_result,
     a_round_is_answered,
     a_state_that_was_tampered_with,
+    how_a_state_is_refused,
 )
 WATCHES: Final[tuple[Check, ...]] = (keys_are_never_used_again,)

@@ -63,6 +63,8 @@ class Answer:
     """A post, and all that came of it."""
 
     post: Post
+    over_http: bool = False
+    """Whether the verb and the headers of the post were sent with it."""
     at_ms: int
     """When it was complete, in Unix milliseconds."""
     sent_ms: int

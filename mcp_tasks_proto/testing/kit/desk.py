@@ -39,7 +39,7 @@ from mcp_tasks_proto.wire.jsonrpc import encode
 __all__ = [
     "ALL_INPUT",
     "HEARD_BYTES",
-    "NOTHING_CAME",
+    "SILENT",
     "TERMINAL",
     "Desk",
     "KitSettings",
@@ -60,7 +60,8 @@ TERMINAL: Final = frozenset({"completed", "failed", "cancelled"})
 TOO_MANY_REQUESTS: Final = 429
 """The HTTP status for who asks too often."""
 
-NOTHING_CAME: Final = "nothing came in time"
+SILENT: Final = "nothing came in time"
+"""The trouble of an answer that was waited for in vain."""
 
 MESSAGES: Final = 1000
 """The most that is taken of one answer."""
@@ -285,6 +286,7 @@ class Desk:
         yield Close(stream.exchange)
         answer = Answer(
             post=stream.post,
+            over_http=self.speaks_http,
             at_ms=self.now_ms,
             sent_ms=stream.sent_ms,
             status=stream.status,
@@ -316,7 +318,7 @@ class Desk:
             pass
         if stream.response is None and stream.trouble is None and not stream.over:
             flooded = len(stream.messages) == MESSAGES
-            stream.trouble = f"{MESSAGES} messages came, and no response" if flooded else NOTHING_CAME
+            stream.trouble = f"{MESSAGES} messages came, and no response" if flooded else SILENT
         return stream
 
     def told(self, post: Post) -> Script[Answer]:

@@ -11,7 +11,7 @@ from mcp_tasks_proto.testing.kit.acts import Act, Close, Fact, Next, Pause, Scri
 from mcp_tasks_proto.testing.kit.all_checks import CHECKS
 from mcp_tasks_proto.testing.kit.checks import Broken, Check, Finding, Need, Unseen, Verdict
 from mcp_tasks_proto.testing.kit.desk import HEARD_BYTES, Desk, KitSettings
-from mcp_tasks_proto.testing.kit.survey import Unreachable, survey
+from mcp_tasks_proto.testing.kit.survey import Unlisted, Unreachable, survey
 
 __all__ = ["Kit"]
 
@@ -44,6 +44,10 @@ class Kit:
     """What is known of the checks that are over, in their order."""
     unreachable: str | None = field(init=False, default=None)
     """Why there was nothing to examine, where there was nothing."""
+    unlisted: tuple[str, ...] = field(init=False, default=())
+    """Tools that the settings name and the server does not list: where there are any, no more was done."""
+    out_of_time: bool = field(init=False, default=False)
+    """Whether the time of the run was over before everything had been examined."""
     doing: str = field(init=False, default="looking at the server")
     """What goes on, for people."""
     desk: Desk = field(init=False)
@@ -76,6 +80,9 @@ class Kit:
             yield from self._in_time(survey(self.desk))
         except Unreachable as error:
             self.unreachable = str(error)
+            return
+        except Unlisted as error:
+            self.unlisted = error.names
             return
         except Unseen:
             pass  # the time is up, as every check will say
@@ -115,6 +122,7 @@ class Kit:
                 return
             left = self._until - self.desk.now_ms
             if left <= 0:
+                self.out_of_time = True
                 script.close()
                 raise Unseen(f"the time for the whole run was over ({self.settings.total_ms} ms)")
             if self.desk.heard_bytes > HEARD_BYTES:

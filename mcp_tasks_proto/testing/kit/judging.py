@@ -6,17 +6,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Unseen
-from mcp_tasks_proto.testing.kit.desk import NOTHING_CAME, Desk, requests_of
+from mcp_tasks_proto.testing.kit.desk import SILENT, Desk, requests_of
 from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, TASKS_EXTENSION
 
 __all__ = [
     "acknowledged",
+    "asks_nothing",
     "carried_out",
     "declares_tasks",
     "demand",
     "described",
     "differing",
     "modern_results",
+    "named_views",
     "object_of",
     "refused",
     "result_of",
@@ -53,7 +55,10 @@ def described(answer: Answer) -> str:
         return f"error {answer.code}{http}"
     if answer.result is not None:
         return f"a result with resultType {answer.result.get('resultType')!r}{http}"
-    return f"no JSON-RPC response{http}" + ("" if answer.trouble is None else f": {answer.trouble}")
+    nothing = "no JSON-RPC response"
+    if answer.status is not None:
+        nothing = f"HTTP {answer.status} without a JSON-RPC response"
+    return nothing if answer.trouble is None else f"{nothing}: {answer.trouble}"
 
 
 def result_of(answer: Answer) -> Mapping[str, Any]:
@@ -65,7 +70,7 @@ def result_of(answer: Answer) -> Mapping[str, Any]:
 
 def carried_out(answer: Answer) -> Answer:
     """Return the answer to a call. Raises :class:`Unseen` where there is none yet: a tool takes its time."""
-    seen(answer.trouble != NOTHING_CAME, "the tool takes too long to answer")
+    seen(answer.trouble != SILENT, "the tool takes too long to answer")
     return answer
 
 
@@ -94,6 +99,13 @@ def acknowledged(answer: Answer, *others: Answer) -> None:
         raise Broken(f"there came {described(answer)}, not an acknowledgement", *others, answer)
     more = sorted(set(result) - {"resultType", "_meta"})
     demand(not more, f"the acknowledgement has members of its own: {', '.join(more)}", *others, answer)
+
+
+def asks_nothing(answer: Answer, *before: Answer) -> None:
+    """Raise :class:`Broken` where a client is asked for something that has declared nothing."""
+    asked = sorted({str(object_of(one).get("method")) for one in requests_of(answer).values()})
+    named = " and ".join(asked)
+    demand(not asked, f"the client was asked for what it did not declare: {named}", *before, answer)
 
 
 def same_questions(before: Answer, *more: Answer) -> None:
@@ -134,6 +146,14 @@ def views(desk: Desk) -> Iterator[tuple[Answer, Mapping[str, Any]]]:
     seen(found, "no task was seen")
     found.sort(key=lambda one: one[0])  # streams are over long after what was said on them
     yield from ((answer, view) for _, answer, view in found)
+
+
+def named_views(desk: Desk) -> Iterator[tuple[Answer, Mapping[str, Any], str]]:
+    """Yield each task as above, with its id, where it has one by which it can be known again (LIFE.3)."""
+    found = [(answer, view, view.get("taskId")) for answer, view in views(desk)]
+    named = [(answer, view, task_id) for answer, view, task_id in found if isinstance(task_id, str)]
+    seen(named, "no task has an id that is a string")
+    yield from named
 
 
 def _view_in(message: Mapping[str, Any], method: str | None) -> Mapping[str, Any] | None:

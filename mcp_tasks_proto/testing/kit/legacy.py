@@ -7,7 +7,7 @@ from typing import Any, Final
 from mcp_tasks_proto.testing.kit.acts import Script
 from mcp_tasks_proto.testing.kit.arguments import sample
 from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Check, Need, Strength, Unseen, check
-from mcp_tasks_proto.testing.kit.desk import TERMINAL, Desk, Role, input_response, status_of
+from mcp_tasks_proto.testing.kit.desk import SILENT, TERMINAL, Desk, Role, input_response, status_of
 from mcp_tasks_proto.testing.kit.judging import (
     carried_out,
     demand,
@@ -63,7 +63,7 @@ def _get(desk: Desk, task_id: str) -> Script[Answer]:
 def _result(desk: Desk, task_id: str) -> Script[Answer]:
     """Wait for the result of a task. Raises ``Unseen`` where it is still at work when the time is up."""
     answer = yield from desk.ask(desk.legacy("tasks/result", {"taskId": task_id}), desk.settings.task_ms)
-    if answer.response is None:
+    if answer.trouble == SILENT:
         yield from _not_at_work(desk, task_id)
     return answer
 
@@ -269,7 +269,7 @@ def a_task_asks(desk: Desk) -> Script[None]:
             said = {"jsonrpc": "2.0", "id": question["id"], "result": input_response(question)}
             yield from desk.told(desk.legacy_post(said))
     answer = yield from desk.closed(stream)
-    if answer.response is None:
+    if answer.response is None and answer.trouble is None:  # it was not waited for any longer
         yield from _not_at_work(desk, _id(made))
         elsewhere = "no question came with tasks/result; on HTTP it may come on any stream"
         seen(asked or not desk.speaks_http, elsewhere)

@@ -15,6 +15,7 @@ from mcp_tasks_proto.testing.kit.judging import (
     demand,
     described,
     differing,
+    named_views,
     object_of,
     result_of,
     seen,
@@ -223,8 +224,8 @@ def five_statuses(desk: Desk) -> None:
 )
 def no_status_after_the_end(desk: Desk) -> None:
     ends: dict[str, list[tuple[Answer, str]]] = {}
-    for answer, view in views(desk):
-        status, seen_before = status_of(view), ends.setdefault(str(view.get("taskId")), [])
+    for answer, view, task_id in named_views(desk):
+        status, seen_before = status_of(view), ends.setdefault(task_id, [])
         for before, end in seen_before:
             # What lay in a stream when the end was seen elsewhere may be older.
             later = answer is before or answer.sent_ms >= before.at_ms
@@ -316,8 +317,9 @@ def timestamps(desk: Desk) -> None:
     for answer, view in views(desk):
         for name in ("createdAt", "lastUpdatedAt"):
             fits = isinstance(view.get(name), str) and ISO_8601.fullmatch(view[name])
-            demand(fits, f"{name} is no timestamp", answer)
-        before, when = created.setdefault(str(view.get("taskId")), (answer, view["createdAt"]))
+            demand(fits, f"{name} is no timestamp: {view.get(name)!r}", answer)
+    for answer, view, task_id in named_views(desk):
+        before, when = created.setdefault(task_id, (answer, view["createdAt"]))
         demand(when == view["createdAt"], "createdAt changed", before, answer)
 
 
@@ -343,10 +345,9 @@ def timestamps_of_one_kind(desk: Desk) -> None:
 def last_updated_at_moves_with_the_task(desk: Desk) -> None:
     last: dict[str, tuple[Answer, Mapping[str, Any]]] = {}
     seen(len(list(views(desk))) > 1, "no task was seen twice")
-    for answer, view in views(desk):
+    for answer, view, task_id in named_views(desk):
         if view.get("resultType") == "task":
             continue  # a seed shows less than a view does
-        task_id = str(view.get("taskId"))
         if task_id in last:
             before, old = last[task_id]
             moved = view.get("lastUpdatedAt") != old.get("lastUpdatedAt")
@@ -378,14 +379,18 @@ def no_legacy_names(desk: Desk) -> None:
     source="Tasks extension: Security Considerations, Task ID unguessability",
 )
 def ids_cannot_be_guessed(desk: Desk) -> None:
-    made = _created(desk)
-    ids = sorted({str(view.get("taskId")) for _, view in made})
-    demand(len(ids) == len(made), "two tasks have the same id", *(answer for answer, _ in made[:2]))
+    known: dict[str, Answer] = {}
+    for answer, view in _created(desk):
+        task_id = view.get("taskId")
+        if isinstance(task_id, str):
+            first = known.setdefault(task_id, answer)
+            demand(first is answer, "two tasks have the same id", first, answer)
+    ids = sorted(known)
     seen(len(ids) >= 4, "fewer than four tasks were made")
     places = sum(len(set(column)) > 1 for column in zip(*ids, strict=False))
     bits = places * (4 if all(HEXADECIMAL.fullmatch(one) for one in ids) else 6)
     reason = f"{len(ids)} ids differ in {places} places, some {bits} bits"
-    demand(bits >= 64, reason, *(answer for answer, _ in made[:3]))
+    demand(bits >= 64, reason, *list(known.values())[:3])
 
 
 @check(

@@ -7,7 +7,7 @@ from typing import Any, Final
 from mcp_tasks_proto.testing.kit.acts import Script
 from mcp_tasks_proto.testing.kit.checks import Answer, Check, Need, Strength, check
 from mcp_tasks_proto.testing.kit.desk import Desk, Role, task_of
-from mcp_tasks_proto.testing.kit.judging import demand, refused, seen, views
+from mcp_tasks_proto.testing.kit.judging import demand, named_views, refused, seen
 
 __all__ = ["CHECKS", "WATCHES"]
 
@@ -41,9 +41,9 @@ def an_expired_task_is_unknown(desk: Desk) -> Script[None]:
 )
 def no_task_goes_before_its_time(desk: Desk) -> None:
     known: dict[str, tuple[Answer, Any]] = {}
-    for answer, view in views(desk):
-        made, _ = known.get(str(view.get("taskId")), (answer, None))
-        known[str(view.get("taskId"))] = made, view.get("ttlMs")
+    for answer, view, task_id in named_views(desk):
+        made, _ = known.get(task_id, (answer, None))
+        known[task_id] = made, view.get("ttlMs")
     made_here = {task_id for task_id, (made, _) in known.items() if made.post.method == "tools/call"}
     for answer in desk.log:
         own = answer.post.method == "tasks/get" and answer.post.era == "modern" and answer.post.caller == 0

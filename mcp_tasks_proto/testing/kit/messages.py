@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from mcp_tasks_proto.testing.kit.acts import SECOND_RESPONSE, Script
@@ -19,6 +18,7 @@ JSON_RPC: Final = (
     "JSON-RPC 2.0, section 5.1 (Error object), by reference in MCP 2026-07-28, Overview: Messages"
 )
 MESSAGES: Final = "MCP 2026-07-28, Overview: Requests"
+ERROR_CODES: Final = "MCP 2026-07-28, Overview: Error Codes"
 
 DEEP: Final = 100_000
 """Levels of nesting that no message has."""
@@ -40,14 +40,16 @@ def what_is_not_json(desk: Desk) -> Script[None]:
     strength=Strength.MUST,
     needs=MODERN,
     asks="A JSON value that is no request object is answered with -32600: another jsonrpc, no method, an "
-    "array of requests.",
+    "array of requests. Where there is no method that a header could be compared with, -32020 is as good.",
     source=f"{JSON_RPC}; MCP 2026-07-28, Streamable HTTP: Sending Messages 4 (a single request)",
 )
 def what_is_no_request(desk: Desk) -> Script[None]:
     good = desk.request("server/discover")
-    for wrong in ({"jsonrpc": "1.0"}, {"method": 1}, {"method": None}):
-        refused((yield from desk.ask(desk.changed(good, **wrong))), -32600)
-    refused((yield from desk.ask(desk.raw(b"[" + good.body + b"]"))), -32600)
+    refused((yield from desk.ask(desk.changed(good, jsonrpc="1.0"))), -32600)
+    codes = (-32600, -32020) if desk.speaks_http else (-32600,)
+    for post in (desk.changed(good, method=1), desk.changed(good, method=None)):
+        refused((yield from desk.ask(post)), *codes)
+    refused((yield from desk.ask(desk.raw(b"[" + good.body + b"]"))), *codes)
 
 
 @check(
@@ -207,39 +209,40 @@ def responses_belong_to_their_requests(desk: Desk) -> None:
             demand(same or unread, "a response has the id of no request, or of another", answer)
 
 
-def _errors(desk: Desk) -> Iterator[tuple[Answer, int]]:
-    """Yield each error that was no legacy request's, and its code. Raises :class:`Unseen` for none at all."""
-    errors = [one for one in desk.log if one.error is not None and one.post.era != "legacy"]
-    seen(errors, "there was no error")
-    for answer in errors:
-        demand(type(answer.code) is int, "the code of an error is no integer", answer)
-        yield answer, answer.code
-
-
 @check(
     "WIRE.1",
     strength=Strength.MUST,
     needs=MODERN,
-    asks="No error has a code that only earlier revisions know (-32002, -32042), nor one of -32020 to -32099 "
-    "that the specification does not define.",
-    source="MCP 2026-07-28, Overview: Error Codes",
+    asks="The code of an error is an integer: not one that this version has given up (-32002, -32042), nor "
+    "one of -32020 to -32099 that the specification does not define.",
+    source=ERROR_CODES,
 )
 def codes_that_are_not_to_be_used(desk: Desk) -> None:
-    for answer, code in _errors(desk):
-        undefined = -32099 <= code <= -32020 and code not in (-32020, -32021, -32022)
-        demand(not undefined and code != -32002, f"an error has the code {code}", answer)
+    for answer in _errors(desk):
+        code = answer.code
+        demand(type(code) is int, "the code of an error is no integer", answer)
+        reserved = -32099 <= code <= -32020 and code not in (-32020, -32021, -32022)
+        demand(not reserved and code not in (-32002, -32042), f"an error has the code {code}", answer)
 
 
 @check(
     "WIRE.1",
     strength=Strength.SHOULD,
     needs=MODERN,
-    asks="No error has a code of -32000 to -32019, which older implementations gave meanings of their own.",
-    source="MCP 2026-07-28, Overview: Error Codes (new implementations should not use them at all)",
+    asks="No error has a code of -32000 to -32019, which implementations used before they were ruled out.",
+    source=ERROR_CODES,
 )
-def codes_of_older_implementations(desk: Desk) -> None:
-    for answer, code in _errors(desk):
-        demand(not -32019 <= code <= -32000 or code == -32002, f"an error has the code {code}", answer)
+def codes_of_before(desk: Desk) -> None:
+    for answer in _errors(desk):
+        before = isinstance(answer.code, int) and -32019 <= answer.code <= -32000
+        demand(not before or answer.code == -32002, f"an error has the code {answer.code}", answer)
+
+
+def _errors(desk: Desk) -> list[Answer]:
+    """Return each error that a modern request got. Raises :class:`Unseen` where there is none."""
+    errors = [one for one in desk.log if one.error is not None and one.post.era != "legacy"]
+    seen(errors, "there was no error")
+    return errors
 
 
 @check(
@@ -284,6 +287,6 @@ WATCHES: Final[tuple[Check, ...]] = (
     results_say_whose_they_are,
     responses_belong_to_their_requests,
     codes_that_are_not_to_be_used,
-    codes_of_older_implementations,
+    codes_of_before,
     nothing_but_messages,
 )

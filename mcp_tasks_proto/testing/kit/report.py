@@ -10,7 +10,7 @@ from attrs import frozen
 from mcp_tasks_proto.testing.kit.all_checks import NOT_CHECKED
 from mcp_tasks_proto.testing.kit.checks import Answer, Finding, Strength, Verdict
 
-__all__ = ["RuleFinding", "counted", "failures", "finding_to_json", "rule_to_json", "rules_of"]
+__all__ = ["RuleFinding", "by_strength", "counted", "failures", "finding_to_json", "rule_to_json", "rules_of"]
 
 SHOWN_CHARS: Final = 2_000
 """The most that is shown of one text of a server's."""
@@ -94,6 +94,12 @@ def counted(rules: Sequence[RuleFinding]) -> dict[Verdict, int]:
     return {verdict: sum(rule.verdict is verdict for rule in rules) for verdict in Verdict}
 
 
+def by_strength(findings: Sequence[Finding]) -> dict[Strength, int]:
+    """Return how many checks of each strength failed."""
+    failed = failures(findings)
+    return {strength: sum(one.check.strength is strength for one in failed) for strength in Strength}
+
+
 # -- as JSON -------------------------------------------------------------------------------------------------
 
 
@@ -130,11 +136,9 @@ def _exchange(answer: Answer) -> dict[str, Any]:
     """Return what was sent and what came; what is long is cut."""
     post = answer.post
     body = post.body.decode("utf-8", "replace") if post.message is None else post.message
-    sent: dict[str, Any] = {"message": _short(body)}
-    if post.verb != "POST":
-        sent = {"verb": post.verb}
-    if answer.status is not None:
-        sent["headers"] = [f"{name}: {value}" for name, value in post.headers]
+    sent: dict[str, Any] = {"message": _short(body)} if post.verb == "POST" else {}
+    if answer.over_http:
+        sent = {"verb": post.verb, "headers": [f"{name}: {value}" for name, value in post.headers], **sent}
     came: dict[str, Any] = {"messages": [_short(one) for one in answer.messages[-SHOWN_ITEMS:]]}
     if answer.status is not None:
         came["status"] = answer.status

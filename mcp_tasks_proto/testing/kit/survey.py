@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from mcp_tasks_proto.testing.kit.acts import Script
 from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Need, Unseen
-from mcp_tasks_proto.testing.kit.desk import Desk, Role, ToolCall, task_of
+from mcp_tasks_proto.testing.kit.desk import SILENT, Desk, Role, ToolCall, task_of
 from mcp_tasks_proto.vocabulary import LEGACY_VERSION, TASKS_EXTENSION
 
-__all__ = ["Unreachable", "survey"]
+__all__ = ["Unlisted", "Unreachable", "survey"]
 
 PAGES: Final = 20
 """Pages of tools that are read at most."""
@@ -19,58 +19,96 @@ SHORT_TTL_MS: Final = 10_000
 """A task that lives no longer than this can be seen to expire."""
 
 
-KEPT_OUT: Final[Mapping[int, str]] = {
-    401: "the server answers HTTP 401: it wants credentials, which --header gives",
-    403: "the server answers HTTP 403: it refuses this caller, whose credentials --header gives",
+HINTS: Final[Mapping[int, str]] = {
+    401: "it wants to know who asks (--header has what it wants)",
+    403: "it lets nobody in who asks like this",
+    404: "its endpoint may have another path",
+    405: "its endpoint may have another path",
+    410: "its endpoint may have another path",
 }
-"""What it means when the first request is answered like this."""
+"""What may be wrong where a server, or what stands before it, answers everything with this status."""
+CLOSED: Final = frozenset({401, 403})
+"""Statuses that keep the kit out, whatever is said with them."""
 
 
 class Unreachable(Exception):  # noqa: N818 - named for what happened
     """Nobody answers at all, or only to say that others are answered."""
 
 
+class Unlisted(Exception):  # noqa: N818 - as above
+    """Tools were named that the server does not list; ``names`` are they."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(*names)
+        self.names = tuple(names)
+
+
 def survey(desk: Desk) -> Script[None]:
-    """Find out what the server is. Raises :class:`Unreachable`."""
+    """Find out what the server is. Raises :class:`Unreachable`, and :class:`Unlisted` before any call."""
     desk.lacking = {need: need.value for need in Need}
     del desk.lacking[Need.HTTP if desk.speaks_http else Need.STDIO]
     if desk.has_other_caller:
         del desk.lacking[Need.OTHER_CALLER]
-    trouble = yield from _discover(desk)
-    answers = yield from _initialize(desk)
-    if trouble is not None and not answers:
-        raise Unreachable(trouble)
+    discovered = yield from _discover(desk)
+    if desk.speaks_http:
+        _see_that_somebody_answers(desk, discovered)
+    initialized = yield from _initialize(desk)
+    _see_that_somebody_answers(desk, discovered, initialized)
+    _see_that_it_is_a_server(discovered, initialized)
+    desk.calls.update(desk.settings.calls)
     if Need.MODERN not in desk.lacking:
-        yield from _list_tools(desk)
+        if (yield from _list_tools(desk)):
+            _see_that_tools_are_listed(desk)
         yield from _listen(desk)
-        desk.calls.update(desk.settings.calls)
         if desk.settings.search:
             yield from _search(desk)
 
 
-def _discover(desk: Desk) -> Script[str | None]:
-    """Find out whether there are modern requests; return why there is no answer, where there is none.
+def _see_that_somebody_answers(desk: Desk, *answers: Answer) -> None:
+    """Raise :class:`Unreachable` where nobody does.
 
-    On stdio that may be a server of 2025-11-25, which may stay silent until it is initialized.
+    On stdio, a server of 2025-11-25 may be silent until it is initialized.
     """
+    if all(one.response is None and one.status is None for one in answers):
+        waited = f"within {desk.settings.answer_ms} ms (--wait lengthens that)"
+        trouble = answers[0].trouble or "there is no answer"
+        raise Unreachable(f"server/discover was not answered {waited}" if trouble == SILENT else trouble)
+
+
+def _see_that_it_is_a_server(*answers: Answer) -> None:
+    """Raise :class:`Unreachable` where something else answers, or keeps everybody out."""
+    statuses = {one.status for one in answers}
+    if len(statuses) > 1 or any(one.result is not None for one in answers):
+        return
+    status = answers[0].status or 0
+    spoke = any(one.error is not None for one in answers)
+    hint = HINTS.get(status)
+    if 300 <= status < 400:
+        hint = f"it is at {answers[0].headers.get('location', 'another address')!r}"
+    if hint is not None and (status in CLOSED or not spoke):
+        raise Unreachable(f"everything is answered with HTTP {status}: {hint}")
+
+
+def _see_that_tools_are_listed(desk: Desk) -> None:
+    """Raise :class:`Unlisted` where somebody named tools that are not: a slip, before anything is called."""
+    named = {call.tool for call in desk.settings.calls.values()} | desk.settings.skipped
+    missing = sorted(named - desk.tools.keys())
+    if missing:
+        raise Unlisted(missing)
+
+
+def _discover(desk: Desk) -> Script[Answer]:
     answer = yield from desk.tried(desk.request("server/discover"))
-    if answer.result is None and answer.status is not None and answer.status in KEPT_OUT:
-        raise Unreachable(KEPT_OUT[answer.status])
     if answer.response is None and answer.over_limit:
         raise Unreachable(f"its answer cannot be taken: {answer.trouble}")
-    if answer.response is None and answer.status is None:
-        trouble = answer.trouble or "there is no answer"
-        if desk.speaks_http:
-            raise Unreachable(trouble)
-        return trouble
     if answer.result is not None:
         del desk.lacking[Need.MODERN]
         desk.discovered = answer.result
         if TASKS_EXTENSION in _object(_object(answer.result.get("capabilities")).get("extensions")):
             del desk.lacking[Need.TASKS]
-    elif (yield from _is_modern(desk)):
+    elif answer.response is not None and (yield from _is_modern(desk)):
         del desk.lacking[Need.MODERN]
-    return None
+    return answer
 
 
 def _is_modern(desk: Desk) -> Script[bool]:
@@ -79,13 +117,13 @@ def _is_modern(desk: Desk) -> Script[bool]:
     return isinstance(_object(answer.result).get("resultType"), str)
 
 
-def _initialize(desk: Desk) -> Script[bool]:
-    """Open a session of 2025-11-25 where there are any; return whether there was an answer."""
+def _initialize(desk: Desk) -> Script[Answer]:
+    """Open a session of 2025-11-25 where there are any."""
     params = {"protocolVersion": LEGACY_VERSION, "capabilities": _LEGACY_CLIENT, "clientInfo": _CLIENT}
     post = desk.legacy("initialize", params).with_header("MCP-Protocol-Version")
     answer = yield from desk.tried(post)
     if _object(answer.result).get("protocolVersion") != LEGACY_VERSION:
-        return answer.response is not None
+        return answer
     del desk.lacking[Need.LEGACY]
     desk.initialized = (answer,)
     desk.session = answer.headers.get("mcp-session-id")
@@ -98,14 +136,15 @@ def _initialize(desk: Desk) -> Script[bool]:
     desk.legacy_tasks = _object(_object(_object(answer.result).get("capabilities")).get("tasks"))
     if "call" in _object(_object(desk.legacy_tasks.get("requests")).get("tools")):
         del desk.lacking[Need.LEGACY_TASKS]
-    return True
+    return answer
 
 
 _CLIENT: Final = {"name": "mcp-tasks kit", "version": "1"}
 _LEGACY_CLIENT: Final[Mapping[str, Any]] = {"elicitation": {}, "sampling": {}, "roots": {}}
 
 
-def _list_tools(desk: Desk) -> Script[None]:
+def _list_tools(desk: Desk) -> Script[bool]:
+    """Read the list of tools; return whether it was read to its end."""
     cursor: Any = None
     for _ in range(PAGES):
         params = {} if cursor is None else {"cursor": cursor}
@@ -113,7 +152,8 @@ def _list_tools(desk: Desk) -> Script[None]:
         desk.tools.update(_by_name(answer))
         cursor = _object(answer.result).get("nextCursor")
         if not isinstance(cursor, str):
-            return
+            return isinstance(_object(answer.result).get("tools"), list)
+    return False
 
 
 def _listen(desk: Desk) -> Script[None]:

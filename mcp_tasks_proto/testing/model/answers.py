@@ -31,6 +31,9 @@ class _SomeText:
     def __hash__(self) -> int:
         return 0
 
+    def __repr__(self) -> str:
+        return "some text"
+
 
 SOME_TEXT: Final = _SomeText()
 """A text that is the server's own to choose."""
@@ -80,18 +83,64 @@ UNDECLARED: Final = ErrorAnswer(
 UNKNOWN: Final = ErrorAnswer(code=-32602, unknown_task=True)
 
 
-def difference(answer: PeerAnswer, reply: Mapping[str, Any]) -> str | None:
-    """Say how a JSON-RPC reply differs from what it must be; ``None``: not at all."""
+# -- comparing ---------------------------------------------------------------------------------------------
+
+
+def difference(answer: PeerAnswer, reply: Any) -> str | None:
+    """Say how a JSON-RPC reply differs from what it must be; ``None``: not at all.
+
+    Values are compared as JSON: ``1``, ``1.0`` and ``true`` are three. No reply makes this raise.
+    """
+    reply = reply if isinstance(reply, Mapping) else {}
     if isinstance(answer, ResultAnswer):
-        if "result" not in reply:
-            return f"wanted the result {dict(answer.result)}, got the error {reply.get('error')}"
-        got = {name: value for name, value in reply["result"].items() if name not in UNSPOKEN}
-        return None if got == answer.result else f"wanted the result {dict(answer.result)}, got {got}"
-    if "error" not in reply:
-        return f"wanted the error {answer.code}, got the result {reply.get('result')}"
-    error = reply["error"]
-    if error["code"] != answer.code or answer.names not in error["message"]:
-        return f"wanted the error {answer.code} naming {answer.names!r}, got {error}"
-    if answer.data is not None and error.get("data") != answer.data:
+        return _other_result(answer.result, reply)
+    error = reply.get("error")
+    if not isinstance(error, Mapping):
+        return f"wanted the error {answer.code}, got {_got(reply)}"
+    if not _same(answer.code, error.get("code")):
+        return f"wanted the error {answer.code}, got {_got(reply)}"
+    text = error.get("message")
+    if not isinstance(text, str) or answer.names not in text:
+        naming = f" that names {answer.names!r}" if answer.names else ""
+        return f"wanted a message{naming}, got {_got(reply)}"
+    if answer.data is not None and not _same(answer.data, error.get("data")):
         return f"wanted the data {dict(answer.data)}, got {error.get('data')}"
     return None
+
+
+def _other_result(wanted: Mapping[str, Any], reply: Mapping[str, Any]) -> str | None:
+    result = reply.get("result")
+    if not isinstance(result, Mapping):
+        return f"wanted the result {dict(wanted)}, got {_got(reply)}"
+    got = {name: value for name, value in result.items() if name not in UNSPOKEN}
+    others = [name for name in dict.fromkeys([*wanted, *got]) if not _same_member(name, wanted, got)]
+    if not others:
+        return None
+    return "; ".join(f"{name}: wanted {_shown(wanted, name)}, got {_shown(got, name)}" for name in others)
+
+
+def _same_member(name: str, wanted: Mapping[str, Any], got: Mapping[str, Any]) -> bool:
+    return name in wanted and name in got and _same(wanted[name], got[name])
+
+
+def _shown(values: Mapping[str, Any], name: str) -> str:
+    return repr(values[name]) if name in values else "nothing"
+
+
+def _got(reply: Mapping[str, Any]) -> str:
+    for kind in ("error", "result"):
+        if kind in reply:
+            return f"the {kind} {reply[kind]!r}"
+    return "no JSON-RPC response"
+
+
+def _same(wanted: Any, got: Any) -> bool:
+    """Whether two values are the same JSON."""
+    match wanted, got:
+        case Mapping(), Mapping():
+            return wanted.keys() == got.keys() and all(_same(wanted[name], got[name]) for name in wanted)
+        case list() | tuple(), list() | tuple():
+            return len(wanted) == len(got) and all(map(_same, wanted, got))
+        case _SomeText(), _:
+            return isinstance(got, str)
+    return type(wanted) is type(got) and bool(wanted == got)

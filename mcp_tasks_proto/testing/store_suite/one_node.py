@@ -21,6 +21,7 @@ ROOMY: Final = Quota(tasks=1000, tasks_per_principal=1000, task_bytes=1_000_000)
 
 
 def record_of(task_id: str = "a", **changes: Any) -> TaskRecord:
+    """Return a plain record with these changes."""
     plain = TaskRecord(
         task_id=task_id,
         version=1,
@@ -38,6 +39,7 @@ def record_of(task_id: str = "a", **changes: Any) -> TaskRecord:
 
 
 def saves(count: int, quota: Quota | None = None) -> list[Save]:
+    """Return so many creating saves, whose tokens are their numbers."""
     return [Save(record_of(f"task-{number}"), None, number, quota) for number in range(count)]
 
 

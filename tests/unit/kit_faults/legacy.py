@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mcp_tasks_proto.legacy.server import LegacyPolicy
-from mcp_tasks_proto.testing.kit import Post
+from mcp_tasks_proto.testing.kit import Ended, Post
 from tests.unit.kit_faults.ways import Planting, answers, legacy_results, without
 from tests.unit.kit_world import Fault
 
@@ -122,6 +122,10 @@ def _questions(alter: Callable[[dict[str, Any]], Any]) -> Fault:
     )
 
 
+plant(
+    "a task asks",
+    Fault(says=lambda post, fact: Ended("it hung up") if post.method == "tasks/result" else fact),
+)
 plant("a task asks", _questions(lambda message: {**message, "params": without("_meta")(message["params"])}))
 plant(
     "a task asks",

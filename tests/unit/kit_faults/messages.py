@@ -38,6 +38,7 @@ plant("what is not json", errors(-32700, -32600))
 plant("what is no request", errors(-32600, -32602))
 plant("what is no request", reads(lambda post: evolve(post, body=post.body.strip(b"[]"))))
 plant("status codes of malformed requests", statuses(400, 200), legacy=None)
+plant("what is no request", errors(-32600, -32020), http=False)
 plant("ids that are none", errors(-32600, -32603))
 plant("params that are no object", errors(-32600, -32602))
 plant("json that is not strict", misreads(b'"kit":NaN,', b""))
@@ -104,9 +105,9 @@ plant("results say their kind", results(lambda _, result: without("resultType")(
 plant("results say whose they are", settings={"identify": False})
 plant("codes that are not to be used", errors(-32602, -32002))
 plant("codes that are not to be used", errors(-32602, -32042))
-plant("codes of older implementations", errors(-32602, -32000))
 plant("codes that are not to be used", errors(-32602, -32030))
 plant("codes that are not to be used", errors(-32602, "no number"))  # type: ignore[arg-type]
+plant("codes of before", errors(-32602, -32001))
 plant(
     "what nobody knows",
     answers(

@@ -535,6 +535,7 @@ plant(
     ),
 )
 plant("a state that was tampered with", params(_forgets_answers))
+plant("how a state is refused", errors(-32602, -32600))
 
 
 def _shows_again() -> Fault:

@@ -30,13 +30,15 @@ Examples:
   mcp-tasks kit http://127.0.0.1:8000/mcp --skip delete_everything
   mcp-tasks kit URL --no-search --completing 'render={"frames": 2}' --slow idle
   mcp-tasks kit --stdio "python server.py" --json
+  mcp-tasks kit URL --only HTTP.2 --only "a task completes"
+  mcp-tasks kit URL --strength should --accept "other verbs" --require LIFE.2
 
 \b
 Exit codes:
-    0  nothing failed
-    1  a check failed
+    0  nothing failed that counts; what is not observable does not fail
+    1  a check failed, or a rule that is required has not passed
     2  what was typed cannot be used, or the report not be written
-    3  nobody answered, or not so that any check could see something
+    3  no server answered, no check saw anything, or the time was over before all was examined
   130  stopped by Ctrl-C, 143 by SIGTERM; what was known by then was reported"""
 
 
@@ -74,6 +76,26 @@ def _role_options(command: Any) -> Any:
     "leaves open and the contract of this project decides (choice).",
 )
 @click.option(
+    "--only",
+    multiple=True,
+    metavar="RULE|CHECK",
+    help="Examine by this rule (HTTP.2, or HTTP for all of them), or this check, alone. Repeatable.",
+)
+@click.option(
+    "--accept",
+    "accepted",
+    multiple=True,
+    metavar="CHECK",
+    help="A check that may fail: it is reported, and does not count for the exit code. Repeatable.",
+)
+@click.option(
+    "--require",
+    "required",
+    multiple=True,
+    metavar="RULE",
+    help="A rule that has to pass: that it is not observable is as bad as a failure. Repeatable.",
+)
+@click.option(
     "--wait",
     type=click.FloatRange(min=0.1, max=3600),
     default=10.0,
@@ -108,6 +130,7 @@ def kit_command(**options: Any) -> None:
     The kit calls tools. Those of which it knows nothing it calls once each, with arguments made from their
     schemas, to see which of them give tasks; tools that say they destroy something (destructiveHint) are left
     alone. Where that is too much, name the tools. ARGS is a JSON object; without it, arguments are made up.
+    A tool that is named and that the server does not list is taken for a slip, and no tool is called.
 
     The tasks that it has made are cancelled in the end.
     """

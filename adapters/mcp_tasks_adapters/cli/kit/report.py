@@ -15,19 +15,18 @@ from rich.table import Table
 from rich.text import Text
 
 from mcp_tasks_adapters.cli.client.harmless import cut, one_line
+from mcp_tasks_adapters.cli.kit.selection import Selection
 from mcp_tasks_proto.testing.kit import (
     Finding,
     Kit,
-    Role,
     RuleFinding,
     Strength,
-    ToolCall,
     Verdict,
+    by_strength,
     counted,
     failures,
     finding_to_json,
     rule_to_json,
-    rules_of,
 )
 
 __all__ = ["JsonReport", "PeopleReport", "ProgressLine", "Report", "plural"]
@@ -48,21 +47,28 @@ SHOWN_CHARS: Final = 1_500
 class Report(Protocol):
     """Shows what was found."""
 
-    def show(self, findings: Sequence[Finding], calls: Mapping[Role, ToolCall], *, interrupted: bool) -> None:
-        """Show all of it; ``calls`` are the tools that served."""
+    def show(self, findings: Sequence[Finding], kit: Kit, *, interrupted: bool) -> None:
+        """Show these findings of the kit's, and which tools served."""
 
 
 class JsonReport:
     """One JSON object a line: each check, each rule, and a summary."""
 
-    def show(self, findings: Sequence[Finding], calls: Mapping[Role, ToolCall], *, interrupted: bool) -> None:
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
+
+    def show(self, findings: Sequence[Finding], kit: Kit, *, interrupted: bool) -> None:
         """Print it."""
-        rules = rules_of(findings)
+        rules = self._selection.rules_of(findings)
         summary = {
             "type": "summary",
             "rules": {verdict.value: number for verdict, number in counted(rules).items()},
             "checks": {verdict.value: sum(one.verdict is verdict for one in findings) for verdict in Verdict},
-            "tools": {role.value: cut(call.tool, SHOWN_CHARS) for role, call in calls.items()},
+            "failed": {strength.value: number for strength, number in by_strength(findings).items()},
+            "accepted": [one.check.name for one in findings if self._accepts(one)],
+            "requiredButNotPassed": self._selection.not_passed(rules),
+            "tools": {role.value: cut(call.tool, SHOWN_CHARS) for role, call in kit.desk.calls.items()},
+            "outOfTime": kit.out_of_time,
             "interrupted": interrupted,
         }
         lines = [*map(finding_to_json, findings), *map(rule_to_json, rules), summary]
@@ -70,27 +76,47 @@ class JsonReport:
             # Not a letter beyond ASCII: a server's words must neither steer a terminal nor end a line.
             click.echo(json.dumps(line))
 
+    def _accepts(self, finding: Finding) -> bool:
+        return finding.verdict is Verdict.FAIL and not self._selection.counts(finding)
+
 
 class PeopleReport:
     """A table of the rules, and every failure with what was sent and what came."""
 
-    def __init__(self, out: Console) -> None:
+    def __init__(self, out: Console, selection: Selection) -> None:
         self._out = out
+        self._selection = selection
 
-    def show(self, findings: Sequence[Finding], calls: Mapping[Role, ToolCall], *, interrupted: bool) -> None:
+    def show(self, findings: Sequence[Finding], kit: Kit, *, interrupted: bool) -> None:
         """Print it."""
-        rules = rules_of(findings)
-        for role, call in calls.items():
+        rules = self._selection.rules_of(findings)
+        for role, call in kit.desk.calls.items():
             tool = (one_line(call.tool), "bold")
             self._out.print(Text.assemble(tool, (f"  {role.meaning}", "dim")), soft_wrap=True)
         self._out.print(_table(rules))
         for finding in failures(findings):
             self._failure(finding)
-        self._out.print(_summary(rules, interrupted=interrupted), soft_wrap=True)
+        self._say(_summary(rules, interrupted=interrupted))
+        if failures(findings):
+            self._say(self._failed(findings))
+        if kit.out_of_time:
+            self._say(Text("The time was over before everything was examined (--time-limit)", "bold red"))
+        for rule in self._selection.not_passed(rules):
+            self._say(Text.assemble((f"{rule} was required, and has not passed", "bold red")))
+
+    def _failed(self, findings: Sequence[Finding]) -> str:
+        """Say how many checks failed, and how strongly what they ask for is asked for."""
+        numbers = by_strength(findings)
+        parts = [f"{number} {strength.value}" for strength, number in numbers.items() if number]
+        text = f"{plural(sum(numbers.values()), 'check')} failed: {', '.join(parts)}"
+        accepted = sum(not self._selection.counts(one) for one in failures(findings))
+        return f"{text}; {accepted} accepted" if accepted else text
 
     def _failure(self, finding: Finding) -> None:
         check, shown = finding.check, finding_to_json(finding)
-        self._say(Text.assemble(("✗ ", "bold red"), (check.name, "bold"), f"  {', '.join(check.rules)}"))
+        accepted = "" if self._selection.counts(finding) else "  (accepted)"
+        rules = f"  {', '.join(check.rules)}{accepted}"
+        self._say(Text.assemble(("✗ ", "bold red"), (check.name, "bold"), rules))
         for name, text in (
             ("asked for", f"{check.asks} ({WORDS[check.strength]})"),
             ("source", check.source),
@@ -103,9 +129,10 @@ class PeopleReport:
 
     def _exchange(self, exchange: Mapping[str, Any]) -> None:
         sent, came = exchange["sent"], exchange["came"]
-        for header in sent.get("headers", ()):
-            self._say(Text(f"    → {one_line(header)}", "dim"))
-        self._say(Text.assemble(("    → ", "dim"), _brief(sent.get("message", sent.get("verb")))))
+        for head in (sent["verb"], *sent["headers"]) if "verb" in sent else ():
+            self._say(Text(f"    → {one_line(head)}", "dim"))
+        if "message" in sent:
+            self._say(Text.assemble(("    → ", "dim"), _brief(sent["message"])))
         if "status" in came:
             head = f"HTTP {came['status']} {came['contentType']}"
             self._say(Text(f"    ← {one_line(head)}", "dim"))
@@ -114,7 +141,7 @@ class PeopleReport:
         if "trouble" in came:
             self._say(Text.assemble(("    ← ", "dim"), one_line(came["trouble"])))
 
-    def _say(self, line: Text) -> None:
+    def _say(self, line: Text | str) -> None:
         self._out.print(line, soft_wrap=True)
 
 
@@ -160,7 +187,8 @@ def plural(number: int, noun: str) -> str:
 class ProgressLine:
     """A line that says what goes on, where stderr is a terminal; nothing elsewhere."""
 
-    def __init__(self, err: Console) -> None:
+    def __init__(self, err: Console, selection: Selection) -> None:
+        self._selection = selection
         moves = sys.stderr.isatty() and not err.is_dumb_terminal
         self._live = Live(console=err, transient=True, refresh_per_second=8) if moves else None
 
@@ -181,7 +209,8 @@ class ProgressLine:
     def show(self, kit: Kit) -> None:
         """Show how far a run has come."""
         if self._live is not None:
-            done, failed = len(kit.findings), sum(one.verdict is Verdict.FAIL for one in kit.findings)
+            done = len(kit.findings)
+            failed = sum(map(self._selection.counts, self._selection.reported(kit.findings)))
             self._live.update(
                 Text.assemble(
                     (f"{done}/{len(kit.checks)} ", "bold"),

@@ -18,12 +18,12 @@ from mcp_tasks_adapters.cli.client.arguments import InputError, read_json
 from mcp_tasks_adapters.cli.client.harmless import one_line
 from mcp_tasks_adapters.cli.client.place import read_headers
 from mcp_tasks_adapters.cli.client.signals import StopSignal
-from mcp_tasks_adapters.cli.kit.command import STRENGTHS
 from mcp_tasks_adapters.cli.kit.report import JsonReport, PeopleReport, ProgressLine
+from mcp_tasks_adapters.cli.kit.selection import Selection, select
 from mcp_tasks_adapters.cli.reports import reporting
 from mcp_tasks_adapters.http_exchange import HttpAddress
 from mcp_tasks_adapters.kit import Progress
-from mcp_tasks_proto.testing.kit import Kit, KitSettings, Role, ToolCall, Verdict
+from mcp_tasks_proto.testing.kit import CHECKS, Kit, KitSettings, Role, ToolCall, Verdict
 
 __all__ = ["ExitCode", "run"]
 
@@ -31,6 +31,8 @@ Examination = Callable[[Progress], Awaitable[Kit]]
 
 SHOWN_CHARS: Final = 300
 """The most that is shown of why nobody answers."""
+LISTED_CHARS: Final = 500
+"""The most that is told of the tools that there are."""
 
 ROLES_BY_OPTION: Final = {role.value.replace("-", "_"): role for role in Role}
 
@@ -41,7 +43,7 @@ class ExitCode(IntEnum):
     NOTHING_FAILED = 0
     SOMETHING_FAILED = 1
     USAGE = 2
-    NOTHING_SEEN = 3
+    NOT_EXAMINED = 3
 
 
 def run(
@@ -54,35 +56,40 @@ def run(
     server_log: str | None,
     loop: str,
     strength: str,
+    only: Sequence[str],
+    accepted: Sequence[str],
+    required: Sequence[str],
     **typed: Any,
 ) -> int:
     """Examine a server and report; say what is wrong with what was typed, if anything is."""
     with ExitStack() as stack:
         try:
             settings = _settings(**typed)
+            selection = select(only=only, accepted=accepted, required=required, strength=strength)
             module = import_module(f"mcp_tasks_adapters.{loop}_h11.kit")
             if stdio is not None:
                 if url is not None or headers or other_headers:
                     raise InputError("--stdio takes the place of URL, and has no headers.")
                 stderr = _log(server_log, stack)
-                examination = _on_stdio(module, _words(stdio), settings, stderr)
+                examination = _on_stdio(module, _words(stdio), settings, stderr, selection)
             elif url is not None:
-                examination = _over_http(module, url, settings, headers, other_headers)
+                examination = _over_http(module, url, settings, headers, other_headers, selection)
             else:
                 raise InputError("it is mcp-tasks kit URL, or mcp-tasks kit --stdio COMMAND.")
         except InputError as error:
             click.echo(f"Error: {error}", err=True)
             return ExitCode.USAGE
-        return _examine(
-            examination, loop, as_json=as_json, strengths=STRENGTHS[: STRENGTHS.index(strength) + 1]
-        )
+        unheard = stdio is not None and server_log is None
+        return _examine(examination, loop, as_json=as_json, selection=selection, unheard=unheard)
 
 
-def _examine(examination: Examination, loop: str, *, as_json: bool, strengths: Sequence[str]) -> int:
+def _examine(
+    examination: Examination, loop: str, *, as_json: bool, selection: Selection, unheard: bool
+) -> int:
     stop = StopSignal()
     stop.listen()
     seen: list[Kit] = []
-    with ProgressLine(Console(stderr=True, highlight=False)) as line:
+    with ProgressLine(Console(stderr=True, highlight=False), selection) as line:
 
         def progress(kit: Kit) -> None:
             seen[:] = [kit]
@@ -94,24 +101,44 @@ def _examine(examination: Examination, loop: str, *, as_json: bool, strengths: S
     (kit,) = seen
     if kit.unreachable is not None:
         click.echo(f"Nobody answers: {one_line(kit.unreachable, SHOWN_CHARS)}.", err=True)
-        return ExitCode.NOTHING_SEEN
-    findings = [one for one in kit.findings if one.check.strength.value in strengths]
-    report = JsonReport() if as_json else PeopleReport(Console(highlight=False))
+        if unheard:
+            click.echo("--server-log FILE keeps what the server says on its stderr.", err=True)
+        return ExitCode.NOT_EXAMINED
+    if kit.unlisted:
+        click.echo(f"Error: {_unlisted(kit)}", err=True)
+        return ExitCode.USAGE
+    findings = selection.reported(kit.findings)
+    report = JsonReport(selection) if as_json else PeopleReport(Console(highlight=False), selection)
     with reporting(ExitCode.USAGE):
-        report.show(findings, kit.desk.calls, interrupted=stop.number is not None)
+        report.show(findings, kit, interrupted=stop.number is not None)
     if stop.number is not None:
         return 128 + stop.number
-    verdicts = {one.verdict for one in findings}
-    if Verdict.FAIL in verdicts:
+    failed = any(map(selection.counts, findings)) or selection.not_passed(selection.rules_of(findings))
+    if failed:
         return ExitCode.SOMETHING_FAILED
-    return ExitCode.NOTHING_FAILED if Verdict.PASS in verdicts else ExitCode.NOTHING_SEEN
+    # With --only it is for --require to say what has to be seen.
+    everything = len(kit.checks) == len(CHECKS)
+    seen_nothing = everything and all(one.verdict is Verdict.NOT_OBSERVABLE for one in findings)
+    return ExitCode.NOT_EXAMINED if kit.out_of_time or seen_nothing else ExitCode.NOTHING_FAILED
+
+
+def _unlisted(kit: Kit) -> str:
+    """Say which tools were named in vain, and which there are."""
+    named = " and ".join(map(repr, kit.unlisted))
+    listed = one_line(", ".join(kit.desk.tools), LISTED_CHARS)
+    return f"the server lists no tool {named}; it lists {listed or 'none'}. No tool was called."
 
 
 # -- what was typed ------------------------------------------------------------------------------------------
 
 
 def _over_http(
-    module: Any, url: str, settings: KitSettings, headers: Sequence[str], other_headers: Sequence[str]
+    module: Any,
+    url: str,
+    settings: KitSettings,
+    headers: Sequence[str],
+    other_headers: Sequence[str],
+    selection: Selection,
 ) -> Examination:
     try:
         HttpAddress.parse(url)
@@ -121,16 +148,25 @@ def _over_http(
 
     def examine(progress: Progress) -> Awaitable[Kit]:
         found: Awaitable[Kit] = module.examine_http(
-            url, settings, headers=own, other_headers=other or None, progress=progress
+            url,
+            settings,
+            headers=own,
+            other_headers=other or None,
+            progress=progress,
+            checks=selection.checks,
         )
         return found
 
     return examine
 
 
-def _on_stdio(module: Any, command: Sequence[str], settings: KitSettings, stderr: Any) -> Examination:
+def _on_stdio(
+    module: Any, command: Sequence[str], settings: KitSettings, stderr: Any, selection: Selection
+) -> Examination:
     def examine(progress: Progress) -> Awaitable[Kit]:
-        found: Awaitable[Kit] = module.examine_stdio(command, settings, stderr=stderr, progress=progress)
+        found: Awaitable[Kit] = module.examine_stdio(
+            command, settings, stderr=stderr, progress=progress, checks=selection.checks
+        )
         return found
 
     return examine
