@@ -135,8 +135,8 @@ def stdio_transports(
     cwd: str | os.PathLike[str] | None,
     stderr: Any,
     limits: Limits,
+    own_session: bool = False,
 ) -> Callable[[NetworkLoop], StdioTransport]:
     """Return what makes a transport to a server that it starts, on a loop."""
-    return lambda loop: StdioTransport(
-        loop, partial(loop.start_process, command, env=env, cwd=cwd, stderr=stderr), limits
-    )
+    started = {"env": env, "cwd": cwd, "stderr": stderr, "own_session": own_session}
+    return lambda loop: StdioTransport(loop, partial(loop.start_process, command, **started), limits)

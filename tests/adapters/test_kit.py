@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from selectors import EVENT_READ, DefaultSelector
 from typing import Any, Final
 
 import pytest
@@ -19,10 +20,13 @@ from attrs import evolve
 from click.testing import CliRunner
 from mcp_tasks_adapters.asyncio_h11 import kit as asyncio_kit
 from mcp_tasks_adapters.cli.kit.command import ROLES, kit_command
+from mcp_tasks_adapters.cli.kit.report import JsonReport, PeopleReport
+from mcp_tasks_adapters.cli.kit.selection import select
 from mcp_tasks_adapters.kit import Progress
 from mcp_tasks_adapters.trio_h11 import kit as trio_kit
+from rich.console import Console
 
-from mcp_tasks_proto.testing.kit import Kit, KitSettings, Role, Verdict
+from mcp_tasks_proto.testing.kit import CHECKS, Finding, Kit, KitSettings, Role, ToolCall, Verdict
 from tests.adapters.cli_client_harness import MCP_TASKS, PATIENCE_S, run, running, serving
 from tests.adapters.client_harness import LOOPS
 from tests.adapters.kit_server import make_server
@@ -138,13 +142,39 @@ def test_std1_a_greeting_on_stdout_is_a_failure_and_no_reason_to_stop(loop: str)
     assert "ids come back as they were" not in failed
 
 
+LEAVES_ONE_BEHIND: Final = """
+import subprocess, sys
+child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); held = open({0!r}, 'w'); "
+child += "print(flush=True); time.sleep(3600)"
+words = [sys.executable, "-c", child]
+subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).stdout.readline()
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_what_a_server_has_started_ends_with_it(loop: str, tmp_path: Path) -> None:
+    """Also when the server itself ends kindly: nothing of it shall be left."""
+    held = tmp_path / "held"
+    os.mkfifo(held)
+    reader = os.open(held, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        on_stdio(loop, sys.executable, "-c", LEAVES_ONE_BEHIND.format(str(held)))
+        with DefaultSelector() as waiting:
+            waiting.register(reader, EVENT_READ)
+            assert waiting.select(PATIENCE_S)
+        assert os.read(reader, 1) == b"", "nobody holds it any more"
+    finally:
+        os.close(reader)
+
+
 class Page(BaseHTTPRequestHandler):
-    """A web page where a server should be."""
+    """A web page where a server should be; ``/404`` comes with that status, and so on."""
 
     def do_POST(self) -> None:
         """Answer with it."""
         self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200)
+        self.send_response(int(self.path[1:]) if self.path[1:].isdigit() else 200)
         self.send_header("Content-Type", "text/html")
         self.end_headers()
         self.wfile.write(b"<p>Hello!</p>")
@@ -231,6 +261,40 @@ def test_a_report_that_cannot_be_written_is_no_failure_of_the_server(page: str) 
             )
         said = "Error: what was found cannot be written: No space left on device.\n"
         assert (ran.returncode, ran.stderr) == (2, said)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (429, ""),
+        (
+            401,
+            "Nobody answers: everything is answered with HTTP 401: it wants to know who asks (--header has "
+            "what it wants).\n",
+        ),
+    ],
+)
+def test_where_nothing_can_be_seen_nothing_has_passed(page: str, status: int, said: str) -> None:
+    ran = run("kit", page.replace("/mcp", f"/{status}"), "--json")
+    assert (ran.code, ran.err) == (3, said)
+    assert {json.loads(line).get("verdict") for line in ran.out.splitlines()} <= {"not observable", None}
+
+
+def test_sec2_a_server_s_words_make_no_lines_of_the_report(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor do they fill it."""
+    words = "\x1b[2J\nSEC.1  pass\n" + "x" * 100_000
+    finding = Finding(
+        check=CHECKS[0], verdict=Verdict.NOT_OBSERVABLE, reason=f"the tool {words} gave no task"
+    )
+    kit = Kit(KitSettings(), speaks_http=True)
+    kit.desk.calls[Role.PLAIN] = ToolCall(words)
+    selection = select(only=(), accepted=(), required=(), strength="choice")
+    PeopleReport(Console(width=200), selection).show([finding], kit, interrupted=False)
+    JsonReport(selection).show([finding], kit, interrupted=False)
+    printed = capsys.readouterr().out
+    assert not [line for line in printed.splitlines() if line.startswith("SEC.1  pass")]
+    assert "\x1b" not in printed
+    assert len(printed) < 30_000
 
 
 def test_the_command_reports_what_is_demanded_alone(page: str) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final, cast
 
 import pytest
 from mcp_tasks_adapters.http_exchange import HttpAddress
+from mcp_tasks_adapters.kit.carrier import MOST_BYTES, MOST_FACTS, Unfetched
 from mcp_tasks_adapters.kit.http import Response
-from mcp_tasks_adapters.kit.stdio import Sorter
+from mcp_tasks_adapters.kit.stdio import OVER, Sorter, StdioCarrier
 
 from mcp_tasks_proto.limits import Limits
-from mcp_tasks_proto.testing.kit import Begun, Came, Ended, Fact, Post, Unreadable
+from mcp_tasks_proto.testing.kit import SECOND_RESPONSE, Begun, Came, Ended, Fact, Post, Unreadable
 
 ADDRESS: Final = HttpAddress.parse("http://localhost:8000/mcp?a=b")
 SMALL: Final = Limits(message_bytes=100)
@@ -136,6 +138,76 @@ def test_a_response_has_its_bounds() -> None:
         last = told(response(before + body, kind), limits=SMALL)[-1]
         assert isinstance(last, Ended)
         assert "over a limit of this side" in str(last.trouble)
+        assert last.over_limit, "it may be right"
+
+
+# -- stdio, processes ----------------------------------------------------------------------------------------
+
+
+class NoTime:
+    """A loop on which all that takes time takes too long."""
+
+    def now_ms(self) -> int:
+        """Return the time."""
+        return 0
+
+    async def within(self, seconds: float | None, run: Callable[[], Awaitable[object]]) -> bool:
+        """Do nothing."""
+        return False
+
+
+class Unread:
+    """A process that does not read."""
+
+    def __init__(self) -> None:
+        self.ends: list[str] = []
+
+    async def send(self, data: bytes) -> None:
+        """Take nothing."""
+
+    async def receive(self) -> bytes:
+        """Say nothing."""
+        return b""
+
+    async def close_input(self) -> None:
+        """Note it."""
+        self.ends.append("close_input")
+
+    async def wait(self) -> int:
+        """Never."""
+        return 0
+
+    def terminate(self) -> None:
+        """Note it."""
+        self.ends.append("terminate")
+
+    def kill(self) -> None:
+        """Note it."""
+        self.ends.append("kill")
+
+    async def close(self) -> None:
+        """Note it."""
+        self.ends.append("close")
+
+
+def test_a_process_that_does_not_read_is_ended_for_half_a_line_may_be_in_its_pipe() -> None:
+    processes: list[Unread] = []
+
+    async def spawn() -> Unread:
+        processes.append(Unread())
+        return processes[-1]
+
+    async def run() -> list[Fact]:
+        carrier = StdioCarrier(spawn, loop=cast(Any, NoTime()), limits=Limits())
+        facts = []
+        for exchange in (1, 2):
+            await carrier.open(exchange, request(exchange))
+            facts.append(await carrier.next(exchange, 1_000))
+            await carrier.close(exchange)
+        return facts
+
+    assert asyncio.run(run()) == [Ended("the server does not read")] * 2
+    assert [process.ends[-1] for process in processes] == ["close", "close"]
 
 
 # -- stdio -------------------------------------------------------------------------------------------------
@@ -201,6 +273,51 @@ def test_a_request_that_is_given_up_is_cancelled_and_its_late_answer_is_nobody_s
     assert not sorter.facts[2]
 
 
+def test_a_second_response_belongs_to_nobody_and_is_told_as_that() -> None:
+    """WIRE.3: it must not be taken for the answer to something else."""
+    again = Unreadable(SECOND_RESPONSE)
+    sorter = Sorter(Limits())
+    sorter.add(1, request(7))
+    says(sorter, {"id": 7, "result": {}})
+    sorter.drop(1)
+    sorter.add(2, request(8))
+    says(sorter, {"id": 7, "result": {}})
+    assert list(sorter.facts[2]) == [again]
+    says(sorter, {"id": 8, "result": {}}, {"id": 8, "result": {}})
+    sorter.drop(2)
+    sorter.add(3, request(9))
+    assert list(sorter.facts[3]) == [again], "also when both came at once"
+    sorter.add(4, request(9))
+    says(sorter, {"id": 9, "error": {}}, {"id": 9, "result": {}})
+    sorter.add(5, request(10))
+    assert not sorter.facts[5], "of two requests with an id each has an answer"
+
+
+def test_requests_that_are_over_are_remembered_in_a_bounded_number() -> None:
+    sorter = Sorter(Limits())
+    for number in range(OVER + 1):
+        sorter.add(number, request(number))
+        says(sorter, {"id": number, "result": {}})
+        sorter.drop(number)
+    sorter.add(OVER + 1, request("next"))
+    says(sorter, {"id": 0, "result": {}}, {"id": 1, "result": {}})
+    assert list(sorter.facts[OVER + 1]) == [Came({"id": 0, "result": {}}), Unreadable(SECOND_RESPONSE)]
+
+
+def test_what_nobody_fetches_is_kept_to_a_bound() -> None:
+    """LIM.3: what comes after that is not."""
+    flood = Ended("the server says more than anybody can listen to", over_limit=True)
+    unfetched = Unfetched()
+    unfetched += [Came(1, 1_000)] * (MOST_FACTS + 5)
+    assert len(unfetched) == MOST_FACTS + 1
+    assert list(unfetched)[-1] == flood
+    large = Unfetched()
+    large += [Came(1, MOST_BYTES)]
+    assert large.popleft() == Came(1)
+    large += [Came(1, MOST_BYTES), Came(2, 1)]
+    assert list(large) == [Came(1), flood]
+
+
 @pytest.mark.parametrize(
     "post",
     [
@@ -247,7 +364,8 @@ def test_lines_have_a_bound_and_those_for_nobody_are_dropped() -> None:
     says(sorter, {"id": 1}, "x" * 200)
     sorter.add(1, request(7))
     says(sorter, "x" * 200)
-    assert list(sorter.facts[1]) == [Unreadable("a line over a limit of this side (message_bytes)")]
+    too_long = Unreadable("a line over a limit of this side (message_bytes)", over_limit=True)
+    assert list(sorter.facts[1]) == [too_long]
 
 
 def test_std1_of_a_line_that_is_no_message_the_beginning_is_told() -> None:

@@ -178,6 +178,17 @@ def test_a_recording_is_never_written_over(same: str) -> None:
     assert Path(same).read_bytes() == before
 
 
+def test_sec2_a_recording_follows_no_link(tmp_path: Path) -> None:
+    """Nor does it wait for whoever reads a pipe."""
+    link, pipe = tmp_path / "link.jsonl", tmp_path / "pipe.jsonl"
+    link.symlink_to(tmp_path / "elsewhere.jsonl")
+    os.mkfifo(pipe)
+    for path in (link, pipe):
+        with pytest.raises(RecordingError, match="already"):
+            RecordingFile(str(path))
+    assert not (tmp_path / "elsewhere.jsonl").exists()
+
+
 def test_says_that_there_can_be_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match=r"cannot write .*: No such file"):
         RecordingFile(str(tmp_path / "none" / "x.jsonl"))
@@ -198,6 +209,9 @@ def test_a_file_to_which_nothing_was_written_is_removed(tmp_path: Path) -> None:
     file.close()
     assert not path.exists()
     assert not file.take("late")
+    gone = RecordingFile(str(path))
+    path.unlink()
+    gone.close()
 
 
 def test_lim3_a_recording_has_a_limit_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -85,7 +85,7 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "testing.network": frozenset({"functools", "heapq", "itertools"}),
     "testing.pair": frozenset({"functools", "heapq", "itertools"}),
     "testing.proxy_host": frozenset({"itertools"}),
-    "testing.recordings.differences": frozenset({"collections", "json"}),
+    "testing.recordings.differences": frozenset({"collections", "itertools", "json"}),
     "testing.recordings.recorder": frozenset({"json"}),
     "testing.recordings.replayer": frozenset({"json"}),
     "testing.recordings.sealing": frozenset({"hashlib"}),

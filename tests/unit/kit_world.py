@@ -196,6 +196,10 @@ def _as_said(_: Post, fact: Fact) -> Fact | None:
     return fact
 
 
+def _at_once(_: Post) -> int:
+    return 0
+
+
 @frozen(kw_only=True)
 class Fault:
     """What is wrong with a server."""
@@ -228,6 +232,8 @@ class KitServer:
     settings: Mapping[str, Any] = field(factory=dict)
     callers: tuple[str | None, ...] = ("ada", "bob")
     tasks_enabled: bool = True
+    travels_ms: Callable[[Post], int] = _at_once
+    """How long what is said takes to get here."""
     sent: list[Post] = field(init=False, factory=list)
     host: ServerHost = field(init=False)
     now: int = field(init=False, default=START)
@@ -264,7 +270,9 @@ class KitServer:
                 self._exchanges[name] = _Exchange(post)
                 self._send(name, self.fault.reads(post))
             case Next(exchange=name, within_ms=within_ms):
-                return self._next(self._exchanges[name], self.now + within_ms)
+                exchange, until = self._exchanges[name], self.now + within_ms
+                self._pass(min(until, self.now + self.travels_ms(exchange.post)))
+                return self._next(exchange, until)
             case Close(exchange=name):
                 del self._exchanges[name]
                 if self.http:

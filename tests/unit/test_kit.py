@@ -511,11 +511,12 @@ def test_what_is_long_is_cut_in_a_report() -> None:
             deep: Any = []
             for _ in range(30):
                 deep = [deep]
-            return {"id": 1, "error": {"code": 1, "message": "x" * 9_000, "data": [deep, *range(100)]}}
+            error = {"code": 1, "message": "x" * 9_000, "data": [deep, *range(100)]}
+            return {"id": message.get("id"), "error": error}
         return message
 
     kit = KitServer(http=False, fault=altered(alter)).examine(NAMED)
-    (failure,) = failures(kit.findings)
+    failure = next(one for one in failures(kit.findings) if one.check.name == "discovery")
     (exchange,) = finding_to_json(failure)["exchanges"]
     error = exchange["came"]["messages"][0]["error"]
     assert len(error["message"]) == 2_001
@@ -541,7 +542,7 @@ def test_bytes_that_are_no_message_are_shown_as_they_are() -> None:
     failure = next(one for one in failures(kit.findings) if one.check.name == "what is not json")
     assert (
         finding_to_json(failure)["exchanges"][0]["sent"]["message"]
-        == '{"jsonrpc": "2.0", "id": 1, "method": '
+        == '{"jsonrpc": "2.0", "id": 0, "method": '
     )
 
 

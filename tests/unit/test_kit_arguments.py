@@ -22,7 +22,10 @@ from mcp_tasks_proto.testing.kit.arguments import sample
             "required": ["a"],
             "$defs": {"a": {"const": 1}},
         },
+        {"type": "object", "properties": {"a": {"$ref": "#/$defs/x~1y~0z"}}, "required": ["a"]}
+        | {"$defs": {"x/y~z": {"const": 1}}},
         {"type": ["integer", "null"], "maximum": -5},
+        {"type": "integer", "minimum": 1.5, "maximum": 2.5},
         {"type": "number", "exclusiveMinimum": 3},
         {"type": "number", "exclusiveMaximum": 0},
         {"type": "boolean"},
@@ -65,6 +68,9 @@ def test_a_sample_fits_its_schema(schema: dict[str, Any]) -> None:
         {"type": "string", "minLength": 10**12, "maxLength": -1},
         {"type": "string", "minLength": "9"},
         {"type": "integer", "minimum": True},
+        {"type": "integer", "minimum": float("inf")},
+        {"type": "string", "maxLength": float("nan")},
+        {"type": "array", "minItems": float("inf")},
     ],
 )
 def test_no_schema_is_too_odd(schema: Any) -> None:

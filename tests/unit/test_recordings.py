@@ -543,6 +543,18 @@ def test_of_very_many_members_only_some_are_told() -> None:
     assert members[-1].path == "and 31 more"
 
 
+def test_lim3_an_array_may_be_as_long_as_its_line_lets_it() -> None:
+    """Whoever writes a recording decides that: nothing is copied, or kept, for each of its items."""
+    host, lines = recorded()
+    host.give(CallReturned(call(host), {"content": [], "rest": [0]}))
+
+    def change(line: Any) -> None:
+        line["effects"][0]["message"]["result"]["rest"] = [0] * 300_000
+
+    (difference,) = replay(changed(lines, len(lines), change)).differences
+    assert difference.parts[0].members[-1].path == f"and {300_000 - 20} more"
+
+
 def test_of_very_many_effects_people_are_told_of_some() -> None:
     lines = session()
     many = [{"$type": "StopCall", "exchange": number} for number in range(3_000)]
@@ -708,6 +720,10 @@ def test_the_engine_of_the_first_line_may_be_anything(change: Callable[[Any], ob
         (lambda line: line.update(effects=7), "are no array"),
         (lambda line: line.update(keys=7), "are no array"),
         (lambda line: line.update(keys=[{"use": 7}]), "not as they are written"),
+        (
+            lambda line: line.update(keys=[{"use": "seal", "given": [nested(150)], "answer": None}]),
+            "its keys were never recorded: it is nested more than 100 deep",
+        ),
         (lambda line: line.update(input={"$type": "Premonition"}), "this version knows no Premonition"),
         (lambda line: line.update(input={"$type": 7}), "$type is not the name of a class"),
         (lambda line: line["input"].update(more=1), "TimePassed has no more in this version"),

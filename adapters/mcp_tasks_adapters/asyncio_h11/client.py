@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+import signal
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, cast
 
 from mcp_tasks_adapters.asyncio_h11.loop import AsyncioLoop
-from mcp_tasks_adapters.client.processes import starting
+from mcp_tasks_adapters.client.processes import HAS_SESSIONS, signal_session, starting
 from mcp_tasks_adapters.clock import SteadyClock
 from mcp_tasks_adapters.connecting import Connector
 from mcp_tasks_adapters.http_exchange import HttpAddress
@@ -63,17 +64,19 @@ class AsyncioClientLoop(AsyncioLoop):
         env: Mapping[str, str] | None,
         cwd: str | os.PathLike[str] | None,
         stderr: Any,
+        own_session: bool = False,
     ) -> _Process:
         """Start a process."""
         with starting():
             _, process = await self._loop.subprocess_exec(
-                _Process,
+                lambda: _Process(own_session and HAS_SESSIONS),
                 *command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 env=env,
                 cwd=cwd,
+                start_new_session=own_session,
             )
         return process
 
@@ -289,7 +292,8 @@ class _Process(asyncio.SubprocessProtocol):
     _transport: asyncio.SubprocessTransport
     _inbox: _Inbox
 
-    def __init__(self) -> None:
+    def __init__(self, own_session: bool) -> None:
+        self._own_session = own_session
         self._outbox = _Outbox()
         self._exited = asyncio.Event()
         self._lost = asyncio.Event()
@@ -354,13 +358,19 @@ class _Process(asyncio.SubprocessProtocol):
 
     def terminate(self) -> None:
         """Ask it to end less kindly."""
-        with suppress(ProcessLookupError):
-            self._transport.terminate()
+        if self._own_session:
+            signal_session(self._transport.get_pid(), signal.SIGTERM)
+        else:
+            with suppress(ProcessLookupError):
+                self._transport.terminate()
 
     def kill(self) -> None:
         """End it."""
-        with suppress(ProcessLookupError):
-            self._transport.kill()
+        if self._own_session:
+            signal_session(self._transport.get_pid(), signal.SIGKILL)
+        else:
+            with suppress(ProcessLookupError):
+                self._transport.kill()
 
     async def close(self) -> None:
         """Let go of the pipes."""

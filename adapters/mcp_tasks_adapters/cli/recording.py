@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import FileIO
 from typing import Final
 
@@ -63,7 +63,8 @@ class RecordingFile:
             return
         if self._is_empty:
             self._close()
-            os.unlink(self._path)
+            with suppress(OSError):  # somebody else may have been tidy
+                os.unlink(self._path)
         else:
             self._write(self._last_line)
             self._close()
@@ -85,7 +86,8 @@ class RecordingFile:
     def _close(self) -> None:
         file, self._file = self._file, None
         if file is not None:
-            file.close()
+            with suppress(OSError):  # some file systems say only now what they could not write
+                file.close()
 
 
 def _create(path: str) -> FileIO:

@@ -61,8 +61,13 @@ class NetworkLoop(ClientLoop, Protocol):
         env: Mapping[str, str] | None,
         cwd: str | os.PathLike[str] | None,
         stderr: Any,
+        own_session: bool = False,
     ) -> Process:
-        """Start a process with pipes to its stdin and from its stdout. Raises ``OSError``."""
+        """Start a process with pipes to its stdin and from its stdout. Raises ``OSError``.
+
+        With ``own_session``, where the system has sessions, nothing that is typed at a terminal reaches it,
+        and what it has started itself is told to end, and is killed, with it.
+        """
 
 
 class Stream(Protocol):

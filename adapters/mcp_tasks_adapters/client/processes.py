@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from errno import EINVAL
 from typing import Final
 
 from mcp_tasks_adapters.client.loop import ClientLoop, Process
 
-__all__ = ["kill_left", "look_after", "see_off", "starting"]
+__all__ = ["HAS_SESSIONS", "kill_left", "look_after", "see_off", "signal_session", "starting"]
+
+HAS_SESSIONS: Final = hasattr(os, "killpg")
+"""Whether a process can have a session of its own here."""
 
 _running: Final[set[Process]] = set()
 """Those that were not seen off yet."""
@@ -41,10 +46,20 @@ def starting() -> Iterator[None]:
         raise OSError(EINVAL, str(error)) from error
 
 
+def signal_session(leader: int, number: signal.Signals) -> None:
+    """Send a signal to a process that was given a session of its own, and to what it has started in there.
+
+    Harmless when all of them have ended, and of use when only the first has.
+    """
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
+
+
 async def see_off(process: Process, loop: ClientLoop, grace_seconds: float) -> int | None:
     """End a process, the kindest way first; return its exit code, ``None`` when it outlived even a kill.
 
-    Its stdin is closed, then it is told to end, then killed; each time it has ``grace_seconds``.
+    Its stdin is closed, then it is told to end, then killed; each time it has ``grace_seconds``. What is left
+    of a session of its own is killed.
     """
     code: list[int] = []
 

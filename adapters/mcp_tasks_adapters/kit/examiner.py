@@ -88,7 +88,7 @@ class Examiner:
         """
 
         def carrier_on(loop: NetworkLoop) -> Carrier:
-            start = partial(loop.start_process, command, env=None, cwd=None, stderr=stderr)
+            start = partial(loop.start_process, command, env=None, cwd=None, stderr=stderr, own_session=True)
             return StdioCarrier(start, loop=loop, limits=Limits())
 
         return await self._examine(Kit(settings, speaks_http=False, checks=checks), carrier_on, progress)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -12,6 +11,7 @@ from attrs import define, field
 from mcp_tasks_adapters.client.loop import ClientLoop, Stream
 from mcp_tasks_adapters.driver import Event
 from mcp_tasks_adapters.http_exchange import HttpAddress
+from mcp_tasks_adapters.kit.carrier import Unfetched
 from mcp_tasks_proto.errors import LimitExceeded, RemoteProtocolError
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.testing.kit import Begun, Came, Ended, Fact, Post, Silent, Unreadable
@@ -23,8 +23,6 @@ __all__ = ["HttpCarrier", "Response"]
 CONNECT_MS: Final = 10_000
 """For a connection to stand, and a request to be written."""
 
-MOST_FACTS: Final = 10_000
-"""How much a server may say before it is looked at."""
 
 USER_AGENT: Final = ("User-Agent", "mcp-tasks-kit")
 
@@ -59,10 +57,11 @@ class HttpCarrier:
                 opened.stream.start(opened.heard)
                 opened.stream.write(data)
             except (OSError, ValueError, h11.LocalProtocolError) as error:
-                opened.facts.append(Ended(f"no connection to the server: {error or type(error).__name__}"))
+                trouble = f"no connection to the server: {error or type(error).__name__}"
+                opened.facts += [Ended(trouble, unsent=True)]
 
         if not await self._loop.within(CONNECT_MS / 1000, connect_and_send):
-            opened.facts.append(Ended("no connection to the server: it took too long"))
+            opened.facts += [Ended("no connection to the server: it took too long", unsent=True)]
 
     async def next(self, exchange: int, within_ms: int) -> Fact:
         """Read until there is something to tell."""
@@ -92,15 +91,14 @@ class HttpCarrier:
 class _Exchange:
     response: Response
     stream: Stream | None = None
-    facts: deque[Fact] = field(factory=deque)
+    facts: Unfetched = field(factory=Unfetched)
     news: Event | None = None
 
     def heard(self, data: bytes) -> None:
         """Take in what the server says; from one who says too much, no more."""
         self.facts += self.response.receive(data)
-        if self.stream is not None and len(self.facts) > MOST_FACTS:
+        if self.stream is not None and self.facts.too_many:
             self.stream.close()
-            self.facts.append(Ended("the server says more than anybody can listen to"))
         if self.news is not None:
             self.news.set()
 
@@ -141,7 +139,7 @@ class Response:
         except h11.RemoteProtocolError as error:
             self._end(facts, f"what came is not HTTP: {error}" if data else self._ended_early())
         except LimitExceeded as overrun:
-            self._end(facts, f"the answer is over a limit of this side ({overrun.limit})")
+            self._end(facts, f"the answer is over a limit of this side ({overrun.limit})", over_limit=True)
         except RemoteProtocolError as error:
             facts.append(Unreadable(f"an event that is not JSON: {error}"))
             self._end(facts, None)
@@ -182,11 +180,11 @@ class Response:
         if self._events is None:
             self._body += data
             if len(self._body) > self._limits.message_bytes:
-                self._end(facts, "the answer is over a limit of this side (message_bytes)")
+                self._end(facts, "the answer is over a limit of this side (message_bytes)", over_limit=True)
             return
         for event in self._events.feed(data):
             if event.event == "message" and event.data:
-                facts.append(Came(decode(event.data, self._limits)))
+                facts.append(Came(decode(event.data, self._limits), len(event.data)))
         self._events.feed(b"")  # raises what it still owes: there may be no other bytes to wait for
 
     def _take_whole_body(self, facts: list[Fact]) -> None:
@@ -194,12 +192,14 @@ class Response:
             return
         try:
             message = decode(self._body, self._limits)
+        except LimitExceeded:
+            raise
         except RemoteProtocolError as error:
             if self._is_json:
                 facts.append(Unreadable(f"a body that is not JSON: {error}"))
             return
-        facts.append(Came(message))
+        facts.append(Came(message, len(self._body)))
 
-    def _end(self, facts: list[Fact], trouble: str | None) -> None:
+    def _end(self, facts: list[Fact], trouble: str | None, *, over_limit: bool = False) -> None:
         self._over = True
-        facts.append(Ended(trouble))
+        facts.append(Ended(trouble, over_limit))

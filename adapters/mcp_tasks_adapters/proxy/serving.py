@@ -118,6 +118,7 @@ def _transports(proxy: Proxy, loop: NetworkLoop) -> Transports:
             cwd=upstream.cwd,
             stderr=upstream.stderr,
             limits=proxy.limits,
+            own_session=True,
         )(loop)
 
     return Transports(proxy, http=http, stdio=stdio)

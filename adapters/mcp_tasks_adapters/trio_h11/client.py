@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 import trio
 
-from mcp_tasks_adapters.client.processes import starting
+from mcp_tasks_adapters.client.processes import HAS_SESSIONS, signal_session, starting
 from mcp_tasks_adapters.clock import SteadyClock
 from mcp_tasks_adapters.connecting import Connector
 from mcp_tasks_adapters.http_exchange import HttpAddress
@@ -67,6 +68,7 @@ class TrioClientLoop(TrioLoop):
         env: Mapping[str, str] | None,
         cwd: str | os.PathLike[str] | None,
         stderr: Any,
+        own_session: bool = False,
     ) -> _Process:
         """Start a process."""
         with starting():
@@ -77,8 +79,9 @@ class TrioClientLoop(TrioLoop):
                 stderr=stderr,
                 env=env,
                 cwd=cwd,
+                start_new_session=own_session,
             )
-        return _Process(process)
+        return _Process(process, own_session and HAS_SESSIONS)
 
 
 @asynccontextmanager
@@ -201,10 +204,11 @@ class _Stream:
 class _Process:
     """A process and its pipes."""
 
-    def __init__(self, process: trio.Process) -> None:
+    def __init__(self, process: trio.Process, own_session: bool) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self._process = process
+        self._own_session = own_session
         self._stdin = process.stdin
         self._stdout = process.stdout
 
@@ -228,11 +232,17 @@ class _Process:
 
     def terminate(self) -> None:
         """Ask it to end less kindly."""
-        self._process.terminate()
+        if self._own_session:
+            signal_session(self._process.pid, signal.SIGTERM)
+        else:
+            self._process.terminate()
 
     def kill(self) -> None:
         """End it."""
-        self._process.kill()
+        if self._own_session:
+            signal_session(self._process.pid, signal.SIGKILL)
+        else:
+            self._process.kill()
 
     async def close(self) -> None:
         """Let go of the pipes."""

@@ -14,6 +14,7 @@ A check that fails shows the exchanges that it saw. What a check cannot see it s
 """
 
 from mcp_tasks_proto.testing.kit.acts import (
+    SECOND_RESPONSE,
     Act,
     Begun,
     Came,
@@ -45,6 +46,7 @@ from mcp_tasks_proto.testing.kit.report import (
 __all__ = [
     "CHECKS",
     "NOT_CHECKED",
+    "SECOND_RESPONSE",
     "Act",
     "Answer",
     "Begun",

@@ -8,11 +8,12 @@ that belongs to one message.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from attrs import evolve, field, frozen
 
 __all__ = [
+    "SECOND_RESPONSE",
     "Act",
     "Begun",
     "Came",
@@ -30,6 +31,9 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
+
+SECOND_RESPONSE: Final = "a second response to one request"
+"""What :class:`Unreadable` says of a response to a request that has one."""
 
 
 # -- what is sent ------------------------------------------------------------------------------------------
@@ -129,6 +133,8 @@ class Came:
     """A JSON value came."""
 
     message: Any
+    size_bytes: int = field(default=0, eq=False)
+    """How long it was; a run takes in so much and no more."""
 
 
 @frozen
@@ -136,6 +142,8 @@ class Unreadable:
     """Something came that is not JSON, or not what its place asks for; the text says what, in brief."""
 
     what: str
+    over_limit: bool = False
+    """Whether it is only too much for this side, and may be right."""
 
 
 @frozen
@@ -143,6 +151,10 @@ class Ended:
     """Nothing more will come; ``trouble`` says why, unless that is as it should be."""
 
     trouble: str | None = None
+    over_limit: bool = False
+    """Whether more came than this side takes in, be it right or wrong."""
+    unsent: bool = False
+    """Whether there was no server to send anything to."""
 
 
 @frozen

@@ -19,6 +19,9 @@ PARTS: Final = 256
 LENGTH: Final = 1024
 """How long a text may be."""
 
+BOUND: Final = 10**300
+"""Of numbers that are looked at: those beyond, infinite ones and NaN are not."""
+
 FORMATS: Final[Mapping[str, str]] = {
     "date": "2026-07-28",
     "date-time": "2026-07-28T00:00:00Z",
@@ -60,7 +63,8 @@ class _Maker:
 
     def _referred(self, reference: str) -> Any:
         found = self.root
-        for name in reference.removeprefix("#").strip("/").split("/"):
+        for part in reference.removeprefix("#").strip("/").split("/"):
+            name = part.replace("~1", "/").replace("~0", "~")
             found = found.get(name) if isinstance(found, Mapping) else None
         return found
 
@@ -83,7 +87,8 @@ class _Maker:
             case "integer" | "number":
                 below = min(_number(schema, "maximum", 1), _number(schema, "exclusiveMaximum", 2) - 1)
                 above = _number(schema, "exclusiveMinimum", below - 1) + 1
-                return _number(schema, "minimum", max(below, above))
+                number = _number(schema, "minimum", max(below, above))
+                return int(-(-number // 1)) if kind == "integer" else number
             case "boolean":
                 return True
         return None
@@ -96,4 +101,6 @@ def _array(schema: Mapping[str, Any], word: str) -> list[Any]:
 
 def _number(schema: Mapping[str, Any], word: str, otherwise: float) -> Any:
     found = schema.get(word)
-    return found if isinstance(found, int | float) and not isinstance(found, bool) else otherwise
+    if not isinstance(found, int | float) or isinstance(found, bool):
+        return otherwise
+    return found if abs(found) < BOUND else otherwise

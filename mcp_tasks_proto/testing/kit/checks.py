@@ -67,6 +67,8 @@ class Answer:
     """Whether the verb and the headers of the post were sent with it."""
     at_ms: int
     """When it was complete, in Unix milliseconds."""
+    sent_ms: int
+    """When the post was sent, likewise."""
     status: int | None = None
     """The HTTP status; ``None`` on stdio, and where there was no response."""
     headers: Mapping[str, str] = field(factory=dict)
@@ -78,6 +80,8 @@ class Answer:
     """What answers the post: an object with ``result`` or ``error``."""
     trouble: str | None = None
     """Why there is nothing more."""
+    over_limit: bool = False
+    """Whether that is because there came more than this side takes in."""
 
     @property
     def result(self) -> Mapping[str, Any] | None:

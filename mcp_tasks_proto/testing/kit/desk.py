@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from enum import Enum
 from itertools import count
 from typing import Any, Final
 
-from attrs import define, evolve, field, frozen, validators
+from attrs import define, evolve, field
 
 from mcp_tasks_proto.errors import LocalProtocolError
 from mcp_tasks_proto.testing.kit.acts import (
@@ -25,6 +24,7 @@ from mcp_tasks_proto.testing.kit.acts import (
 )
 from mcp_tasks_proto.testing.kit.arguments import sample
 from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Need, Unseen
+from mcp_tasks_proto.testing.kit.settings import KitSettings, Role, ToolCall
 from mcp_tasks_proto.vocabulary import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
@@ -38,6 +38,7 @@ from mcp_tasks_proto.wire.jsonrpc import encode
 
 __all__ = [
     "ALL_INPUT",
+    "HEARD_BYTES",
     "SILENT",
     "TERMINAL",
     "Desk",
@@ -56,83 +57,25 @@ ALL_INPUT: Final[Mapping[str, Any]] = {"elicitation": {}, "sampling": {}, "roots
 
 TERMINAL: Final = frozenset({"completed", "failed", "cancelled"})
 
-MESSAGES: Final = 1000
-"""The most that is taken of one answer."""
-
-ANSWERS: Final = 4000
-"""The most exchanges that are kept; a whole run has some hundreds."""
-
-CLIENT: Final[Mapping[str, str]] = {"name": "mcp-tasks kit", "version": "1"}
-
+TOO_MANY_REQUESTS: Final = 429
+"""The HTTP status for who asks too often."""
 
 SILENT: Final = "nothing came in time"
 """The trouble of an answer that was waited for in vain."""
 
+MESSAGES: Final = 1000
+"""The most that is taken of one answer."""
 
-class Role(Enum):
-    """What a tool can be of use for; the value is how it is named in reports and options."""
+HEARD_BYTES: Final = 64 * 1024 * 1024
+"""The most that is taken in a whole run, of which most is kept; a right server says some hundreds of KiB."""
 
-    COMPLETING = "completing"
-    ERRING = "erring"
-    FAILING = "failing"
-    ASKING = "asking"
-    ASKING_FIRST = "asking-first"
-    SLOW = "slow"
-    EXPIRING = "expiring"
-    PLAIN = "plain"
+ANSWERS: Final = 4000
+"""The most exchanges that are kept; a whole run has some hundreds."""
 
-    @property
-    def meaning(self) -> str:
-        """What a tool of this role does."""
-        return _MEANINGS[self]
+POLL_MS: Final = 50
+"""A task is not looked at more often, whatever it says."""
 
-
-_MEANINGS: Final[Mapping[Role, str]] = {
-    Role.COMPLETING: "gives a task that completes by itself",
-    Role.ERRING: "gives a task that ends with isError",
-    Role.FAILING: "gives a task that fails with a JSON-RPC error",
-    Role.ASKING: "gives a task that asks for input",
-    Role.ASKING_FIRST: "asks for input before anything else (input_required)",
-    Role.SLOW: "gives a task that works until it is cancelled, or for long",
-    Role.EXPIRING: "gives a task with a ttlMs of a few seconds",
-    Role.PLAIN: "answers at once, and never gives a task",
-}
-
-
-@frozen
-class ToolCall:
-    """A tool, and the arguments to call it with; ``None``: some that fit its schema."""
-
-    tool: str
-    arguments: Mapping[str, Any] | None = None
-
-
-def _positive(default: int) -> int:
-    return field(default=default, validator=[validators.instance_of(int), validators.gt(0)])
-
-
-@frozen(kw_only=True)
-class KitSettings:
-    """How a run goes about. Times are milliseconds."""
-
-    calls: Mapping[Role, ToolCall] = field(factory=dict)
-    """The tools that somebody named, by what they are named for."""
-    search: bool = True
-    """Whether tools that nobody named are called, to see what they do."""
-    skipped: frozenset[str] = frozenset()
-    """Tools that are never called for that."""
-    searched_tools: int = _positive(40)
-    """At most so many are."""
-    answer_ms: int = _positive(10_000)
-    """The longest wait for an answer."""
-    task_ms: int = _positive(10_000)
-    """The longest wait for a task to do what it is expected to."""
-    look_ms: int = _positive(2_000)
-    """How long a tool that nobody named may take to answer, and its task is watched, to see what it does."""
-    quiet_ms: int = _positive(300)
-    """For how long nothing may come before it counts as nothing."""
-    total_ms: int = _positive(180_000)
-    """The longest run."""
+CLIENT: Final[Mapping[str, str]] = {"name": "mcp-tasks kit", "version": "1"}
 
 
 @define(eq=False)
@@ -141,12 +84,15 @@ class Stream:
 
     post: Post
     exchange: int
+    sent_ms: int
     messages: list[Any] = field(factory=list)
     places: list[int] = field(factory=list)
     status: int | None = None
     headers: Mapping[str, str] = field(factory=dict)
     response: Mapping[str, Any] | None = None
     trouble: str | None = None
+    over_limit: bool = False
+    unsent: bool = False
     over: bool = False
 
 
@@ -167,8 +113,10 @@ class Desk:
     legacy_tools: dict[str, Mapping[str, Any]] = field(factory=dict)
     discovered: Mapping[str, Any] = field(factory=dict)
     """The result of ``server/discover``."""
-    initialized: Mapping[str, Any] = field(factory=dict)
-    """The result of ``initialize``."""
+    initialized: tuple[Answer, ...] = ()
+    """The answer to ``initialize``, where that opened a session of 2025-11-25."""
+    legacy_tasks: Mapping[str, Any] = field(factory=dict)
+    """The capability ``tasks`` of 2025-11-25, where there is one."""
     session: str | None = None
     calls: dict[Role, ToolCall] = field(factory=dict)
     """What tools are known to do."""
@@ -176,6 +124,10 @@ class Desk:
     """Tasks that have not been seen to end, and the era in which they were made."""
     open: dict[int, Stream] = field(factory=dict)
     """Exchanges that are open."""
+    heard_bytes: int = 0
+    """How much the server has said."""
+    gone: bool = False
+    """Whether there was no server any more for what was sent last: that is a fault once."""
     _ids: count[int] = field(factory=lambda: count(1))
     _places: count[int] = field(factory=count)
 
@@ -283,7 +235,7 @@ class Desk:
     def opened(self, post: Post) -> Script[Stream]:
         """Send a post, and leave its exchange open."""
         number = self.new_id()
-        stream = Stream(post, number)
+        stream = Stream(post, number, self.now_ms)
         yield Open(number, post)
         self.open[number] = stream
         return stream
@@ -296,40 +248,67 @@ class Desk:
             match (yield Next(stream.exchange, until - self.now_ms)):
                 case Begun(status=status, headers=headers):
                     stream.status, stream.headers = status, headers
-                case Came(message=message):
+                case Came(message=message, size_bytes=size_bytes):
+                    self.heard_bytes += size_bytes
                     stream.messages.append(message)
                     stream.places.append(next(self._places))
                     if _is_response(message):
                         stream.response = message
                     return message
-                case Unreadable(what=what):
-                    stream.trouble = what
-                case Ended(trouble=trouble):
+                case Unreadable(what=what, over_limit=over_limit):
+                    stream.trouble, stream.over, stream.over_limit = what, over_limit, over_limit
+                case Ended(trouble=trouble, over_limit=over_limit, unsent=unsent):
                     stream.trouble, stream.over = stream.trouble or trouble, True
+                    stream.over_limit, stream.unsent = stream.over_limit or over_limit, unsent
                 case _:
                     break
         return None
 
     def closed(self, stream: Stream) -> Script[Answer]:
-        """Close a stream; return all that came on it."""
+        """Close a stream; return all that came on it.
+
+        Raises :class:`Unseen` where what came says nothing of the server: it was over a limit of this side,
+        the server wants to be left alone for a while, or it was gone before.
+        """
+        answer = yield from self.shut(stream)
+        was_gone, self.gone = self.gone, stream.unsent
+        if was_gone and self.gone:
+            raise Unseen(f"the server is gone: {answer.trouble}")
+        if answer.status == TOO_MANY_REQUESTS:
+            raise Unseen(f"the server wants to be asked less often (HTTP {TOO_MANY_REQUESTS})")
+        if answer.over_limit and answer.response is None:
+            raise Unseen(answer.trouble or "")
+        return answer
+
+    def shut(self, stream: Stream) -> Script[Answer]:
+        """Do the same for who wants to know whatever came."""
         del self.open[stream.exchange]
         yield Close(stream.exchange)
         answer = Answer(
             post=stream.post,
             over_http=self.speaks_http,
             at_ms=self.now_ms,
+            sent_ms=stream.sent_ms,
             status=stream.status,
             headers=stream.headers,
             messages=tuple(stream.messages),
             places=tuple(stream.places),
             response=stream.response,
             trouble=stream.trouble,
+            over_limit=stream.over_limit,
         )
         self._keep(answer)
         return answer
 
     def ask(self, post: Post, within_ms: int | None = None) -> Script[Answer]:
-        """Send a post and wait for its answer."""
+        """Send a post and wait for its answer. Raises :class:`Unseen` as :meth:`closed` does."""
+        return (yield from self.closed((yield from self._listened(post, within_ms))))
+
+    def tried(self, post: Post, within_ms: int | None = None) -> Script[Answer]:
+        """Do the same for who wants to know whatever came."""
+        return (yield from self.shut((yield from self._listened(post, within_ms))))
+
+    def _listened(self, post: Post, within_ms: int | None) -> Script[Stream]:
         stream = yield from self.opened(post)
         until = self.now_ms + (self.settings.answer_ms if within_ms is None else within_ms)
         while (
@@ -338,11 +317,12 @@ class Desk:
         ):
             pass
         if stream.response is None and stream.trouble is None and not stream.over:
-            stream.trouble = SILENT
-        return (yield from self.closed(stream))
+            flooded = len(stream.messages) == MESSAGES
+            stream.trouble = f"{MESSAGES} messages came, and no response" if flooded else SILENT
+        return stream
 
     def told(self, post: Post) -> Script[Answer]:
-        """Send a notification; over HTTP, wait until it has been taken."""
+        """Send a notification; over HTTP, wait until it has been taken. Raises as :meth:`ask` does."""
         stream = yield from self.opened(post)
         if self.speaks_http:
             yield from self.next_message(stream)
@@ -403,7 +383,8 @@ class Desk:
     ) -> Script[Answer | None]:
         """Poll a task, as it wants to be polled, until it has one of these statuses, or has ended.
 
-        Returns the last answer; ``None``: it took too long. Raises :class:`Broken` for one without a view.
+        It is looked at once more when the time is up, be that earlier than it wants. Returns the last answer;
+        ``None``: it took too long. Raises :class:`Broken` for one without a view.
         """
         until = self.now_ms + (self.settings.task_ms if within_ms is None else within_ms)
         while True:
@@ -413,11 +394,11 @@ class Desk:
                 raise Broken("tasks/get did not show the task that was just made", answer)
             if status_of(view) in (*statuses, *TERMINAL):
                 return answer
-            hint = view.get("pollIntervalMs")
-            hint = hint if isinstance(hint, int) and hint > 0 else 100
-            if self.now_ms + hint > until:
+            if self.now_ms >= until:
                 return None
-            yield from self.pause(hint)
+            hint = view.get("pollIntervalMs")
+            hint = max(hint, POLL_MS) if isinstance(hint, int) and hint > 0 else 100
+            yield from self.pause(min(hint, until - self.now_ms))
 
     def until(self, task_id: str, *statuses: str, **options: Any) -> Script[Answer]:
         """Poll a task until it has one of these statuses. Raises :class:`Unseen` where it never does."""

@@ -10,7 +10,7 @@ from attrs import define, evolve, field
 from mcp_tasks_proto.testing.kit.acts import Act, Close, Fact, Next, Pause, Script
 from mcp_tasks_proto.testing.kit.all_checks import CHECKS
 from mcp_tasks_proto.testing.kit.checks import Broken, Check, Finding, Need, Unseen, Verdict
-from mcp_tasks_proto.testing.kit.desk import Desk, KitSettings
+from mcp_tasks_proto.testing.kit.desk import HEARD_BYTES, Desk, KitSettings
 from mcp_tasks_proto.testing.kit.survey import Unlisted, Unreachable, survey
 
 __all__ = ["Kit"]
@@ -125,6 +125,9 @@ class Kit:
                 self.out_of_time = True
                 script.close()
                 raise Unseen(f"the time for the whole run was over ({self.settings.total_ms} ms)")
+            if self.desk.heard_bytes > HEARD_BYTES:
+                script.close()
+                raise Unseen(f"the server has said more than a run takes in ({HEARD_BYTES} bytes)")
             fact = yield _within(act, left)
 
     def _closing(self) -> Script[None]:
@@ -145,7 +148,7 @@ class Kit:
                     if legacy
                     else self.desk.request("tasks/cancel", params)
                 )
-                yield from self.desk.ask(post, max(1, until - self.desk.now_ms))
+                yield from self.desk.tried(post, max(1, until - self.desk.now_ms))
 
 
 def _within(act: Act, left: int) -> Act:

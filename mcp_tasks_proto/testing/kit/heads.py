@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from mcp_tasks_proto.testing.kit.acts import Post, Script
+from mcp_tasks_proto.testing.kit.arguments import sample
 from mcp_tasks_proto.testing.kit.checks import Answer, Check, Need, Strength, Unseen, check
 from mcp_tasks_proto.testing.kit.desk import Desk, Role, task_of
-from mcp_tasks_proto.testing.kit.judging import demand, described, refused, result_of, seen, view_of
+from mcp_tasks_proto.testing.kit.judging import (
+    demand,
+    described,
+    object_of,
+    refused,
+    result_of,
+    seen,
+    view_of,
+)
 from mcp_tasks_proto.vocabulary import LEGACY_VERSION
 from mcp_tasks_proto.wire.http import HeaderParameter, header_parameters
 
@@ -39,17 +48,30 @@ def _refused_head(desk: Desk, post: Post, status: int) -> Script[None]:
     demand(answer.status == status, f"there came {described(answer)}, not HTTP {status}", answer)
 
 
+def _kind_of(answer: Answer) -> str:
+    return answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 @check(
     "HTTP.1",
     strength=Strength.SHOULD,
     needs=HTTP,
-    asks="GET and DELETE, which belong to sessions of 2025-11-25, are answered with 405 outside one.",
-    source=f"{SPECIFIED}: Earlier Streamable HTTP Revisions",
+    asks="GET and DELETE, which belong to sessions of 2025-11-25, are answered with 405 outside one. A "
+    "server that has sessions may also say that one is missing (400, 404), or open a stream for GET without.",
+    source=f"{SPECIFIED}: Earlier Streamable HTTP Revisions (of who supports no other revision); "
+    "MCP 2025-11-25, Streamable HTTP: Session Management, Listening for Messages from the Server",
 )
 def other_verbs(desk: Desk) -> Script[None]:
+    headers = (("Accept", "text/event-stream"),)
     for verb in ("GET", "DELETE"):
-        headers = (("Accept", "text/event-stream"),)
-        yield from _refused_head(desk, Post(verb=verb, headers=headers, era="none"), 405)
+        post = Post(verb=verb, headers=headers, era="none")
+        if Need.LEGACY in desk.lacking:
+            yield from _refused_head(desk, post, 405)
+            continue
+        answer = yield from desk.ask(post, desk.settings.look_ms)
+        streams = verb == "GET" and _kind_of(answer) == "text/event-stream"
+        refuses = answer.status in (400, 404, 405)
+        demand(refuses or streams, f"there came {described(answer)}, not HTTP 405", answer)
 
 
 @check(
@@ -100,9 +122,10 @@ def headers_that_are_missing(desk: Desk) -> Script[None]:
     good = desk.request("server/discover")
     refused((yield from desk.ask(good.with_header("Mcp-Method"))), MISMATCH, status=400)
     answer = yield from desk.ask(good.with_header("MCP-Protocol-Version"))
-    demand(answer.status == 400, f"there came {described(answer)}, not HTTP 400", answer)
     if Need.LEGACY in desk.lacking:
-        refused(answer, MISMATCH)
+        refused(answer, MISMATCH, status=400)
+    else:
+        demand(answer.result is None, "it was answered as if the header were there", answer)
 
 
 @check(
@@ -206,15 +229,25 @@ def headers_in_other_clothes(desk: Desk) -> Script[None]:
 )
 def mirrored_arguments(desk: Desk) -> Script[None]:
     name, parameter = _mirrored(desk)
-    arguments: dict[str, Any] = {}
-    inner = arguments
-    for part in parameter.path[:-1]:
-        inner = inner.setdefault(part, {})
-    inner[parameter.path[-1]] = {"integer": 7, "boolean": True}.get(parameter.type, "kit")
+    schema = desk.tools[name].get("inputSchema")
+    wanted = object_of(schema)
+    for part in parameter.path:
+        wanted = object_of(object_of(wanted.get("properties")).get(part))
+    value = sample(wanted)
+    seen(value is not None, "no value is known for the parameter that has x-mcp-header")
+    arguments = _with_member(sample(schema), parameter.path, value)
     good = desk.request("tools/call", {"name": name, "arguments": arguments})
     for values in ((), ("another",)):
         answer = yield from desk.ask(good.with_header(parameter.header, *values))
         refused(answer, MISMATCH, status=400)
+
+
+def _with_member(arguments: Any, path: Sequence[str], value: Any) -> Any:
+    """Return arguments which have a member at the end of this path: their own, or else this one."""
+    if not path:
+        return value if arguments is None else arguments
+    held = object_of(arguments)
+    return {**held, path[0]: _with_member(held.get(path[0]), path[1:], value)}
 
 
 def _mirrored(desk: Desk) -> tuple[str, HeaderParameter]:
@@ -256,7 +289,12 @@ def a_notification(desk: Desk) -> Script[None]:
     message = {"jsonrpc": "2.0", "method": "notifications/kit", "params": {}}
     answer = yield from desk.told(desk.post(message, era="none"))
     if answer.status == 202:
-        demand(not answer.messages and answer.trouble is None, "202 came with a body", answer)
+        empty = answer.headers.get("content-length", "0").strip() in ("", "0")
+        demand(
+            empty and not answer.messages and answer.trouble is None,
+            "202 came with a body",
+            answer,
+        )
     else:
         demand((answer.status or 0) >= 400, f"there came {described(answer)}", answer)
 
@@ -271,19 +309,19 @@ def kinds_of_bodies(desk: Desk) -> None:
     found = [one for one in desk.log if one.response is not None and one.status is not None]
     seen(found, Need.HTTP.value)
     for answer in found:
-        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = _kind_of(answer)
         demand(kind in ("application/json", "text/event-stream"), f"the response is {kind!r}", answer)
 
 
 @check(
     "HTTP.4",
     strength=Strength.SHOULD,
+    needs=(Need.MODERN,),
     asks="Event streams come with X-Accel-Buffering: no.",
     source=f"{SPECIFIED}: Receiving Messages",
 )
 def streams_are_not_buffered(desk: Desk) -> None:
-    streams = [one for one in desk.log if one.headers.get("content-type", "").startswith("text/event-stream")]
-    streams = [one for one in streams if one.post.era == "modern"]
+    streams = [one for one in desk.log if _kind_of(one) == "text/event-stream" and one.post.era == "modern"]
     seen(streams, "there was no event stream")
     for answer in streams:
         demand(answer.headers.get("x-accel-buffering") == "no", "a stream comes without it", answer)
@@ -292,6 +330,7 @@ def streams_are_not_buffered(desk: Desk) -> None:
 @check(
     "HTTP.5",
     strength=Strength.MUST,
+    needs=(Need.MODERN,),
     asks="-32601 comes with HTTP 404; -32020, -32021 and -32022 with 400; results with 200.",
     source=f"{SPECIFIED}: Protocol Version Header, Server Validation; MCP 2026-07-28, Overview: _meta",
 )
@@ -302,6 +341,7 @@ def status_codes(desk: Desk) -> None:
 @check(
     "HTTP.5",
     strength=Strength.CHOICE,
+    needs=(Need.MODERN,),
     asks="-32700 and -32600 come with HTTP 400, unless it is the head that is wrong.",
     source=f"{SPECIFIED} (not said for a request; 400 for a notification that cannot be accepted)",
 )

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Unseen
-from mcp_tasks_proto.testing.kit.desk import Desk, requests_of
+from mcp_tasks_proto.testing.kit.desk import SILENT, Desk, requests_of
 from mcp_tasks_proto.vocabulary import CLIENT_CAPABILITIES, TASKS_EXTENSION
 
 __all__ = [
     "acknowledged",
     "asks_nothing",
+    "carried_out",
     "declares_tasks",
     "demand",
     "described",
@@ -65,6 +66,12 @@ def result_of(answer: Answer) -> Mapping[str, Any]:
     if answer.result is None:
         raise Broken(f"there came {described(answer)} where a result was due", answer)
     return answer.result
+
+
+def carried_out(answer: Answer) -> Answer:
+    """Return the answer to a call. Raises :class:`Unseen` where there is none yet: a tool takes its time."""
+    seen(answer.trouble != SILENT, "the tool takes too long to answer")
+    return answer
 
 
 def view_of(answer: Answer, *others: Answer) -> dict[str, Any]:

@@ -7,8 +7,16 @@ from typing import Any, Final
 from mcp_tasks_proto.testing.kit.acts import Script
 from mcp_tasks_proto.testing.kit.arguments import sample
 from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Check, Need, Strength, Unseen, check
-from mcp_tasks_proto.testing.kit.desk import TERMINAL, Desk, Role, input_response, status_of
-from mcp_tasks_proto.testing.kit.judging import demand, described, object_of, refused, result_of, seen
+from mcp_tasks_proto.testing.kit.desk import SILENT, TERMINAL, Desk, Role, input_response, status_of
+from mcp_tasks_proto.testing.kit.judging import (
+    carried_out,
+    demand,
+    described,
+    object_of,
+    refused,
+    result_of,
+    seen,
+)
 from mcp_tasks_proto.vocabulary import RELATED_TASK
 
 __all__ = ["CHECKS"]
@@ -53,7 +61,17 @@ def _get(desk: Desk, task_id: str) -> Script[Answer]:
 
 
 def _result(desk: Desk, task_id: str) -> Script[Answer]:
-    return (yield from desk.ask(desk.legacy("tasks/result", {"taskId": task_id}), desk.settings.task_ms))
+    """Wait for the result of a task. Raises ``Unseen`` where it is still at work when the time is up."""
+    answer = yield from desk.ask(desk.legacy("tasks/result", {"taskId": task_id}), desk.settings.task_ms)
+    if answer.trouble == SILENT:
+        yield from _not_at_work(desk, task_id)
+    return answer
+
+
+def _not_at_work(desk: Desk, task_id: str) -> Script[None]:
+    """Raise ``Unseen`` where a task that nothing came of is still at work."""
+    status = status_of(object_of((yield from _get(desk, task_id)).result))
+    seen(status != "working", f"the task is at work for more than {desk.settings.task_ms} ms")
 
 
 def _cancel(desk: Desk, task_id: str) -> Script[Answer]:
@@ -71,7 +89,7 @@ def _cancel(desk: Desk, task_id: str) -> Script[Answer]:
 def tasks_that_are_not_declared(desk: Desk) -> Script[None]:
     seen(Need.LEGACY_TASKS in desk.lacking, "the server declares tasks for 2025-11-25")
     call = desk.tool(Role.PLAIN)
-    answer = yield from _call(desk, call.tool, task={"ttl": 60_000})
+    answer = carried_out((yield from _call(desk, call.tool, task={"ttl": 60_000})))
     demand("task" not in result_of(answer), "it made a task", answer)
 
 
@@ -83,10 +101,9 @@ def tasks_that_are_not_declared(desk: Desk) -> Script[None]:
     source=f"{SPECIFIED}: Server Capabilities",
 )
 def the_capability(desk: Desk) -> None:
-    tasks = object_of(object_of(desk.initialized.get("capabilities")).get("tasks"))
     for name in ("list", "cancel"):
-        (answer,) = [one for one in desk.log if one.result is desk.initialized]
-        demand(isinstance(tasks.get(name, {}), dict), f"tasks.{name} is no object", answer)
+        fits = isinstance(desk.legacy_tasks.get(name, {}), dict)
+        demand(fits, f"tasks.{name} is no object", *desk.initialized)
 
 
 @check(
@@ -165,8 +182,12 @@ def the_result_of_a_task(desk: Desk) -> Script[None]:
     source=f"{SPECIFIED}: Task Cancellation",
 )
 def a_task_is_cancelled(desk: Desk) -> Script[None]:
+    seen("cancel" in desk.legacy_tasks, "the server does not cancel tasks of 2025-11-25")
     made = yield from _created(desk, Role.SLOW, Role.ASKING)
     answer = yield from _cancel(desk, _id(made))
+    if answer.code == -32602:
+        ended = status_of(object_of((yield from _get(desk, _id(made))).result))
+        seen(ended not in TERMINAL - {"cancelled"}, f"the task was {ended} before it was cancelled")
     demand(status_of(result_of(answer)) == "cancelled", "the task is not cancelled", made, answer)
     refused((yield from _cancel(desk, _id(made))), -32602)
 
@@ -190,11 +211,13 @@ def a_tool_error(desk: Desk) -> Script[None]:
     "LEG.7",
     strength=Strength.MUST,
     needs=TASKS,
-    asks="tasks/get, tasks/result and tasks/cancel of a task that there is not are answered with -32602.",
+    asks="tasks/get, tasks/result and, where it is declared, tasks/cancel of a task that there is not are "
+    "answered with -32602.",
     source=f"{SPECIFIED}: Error Handling",
 )
 def unknown_tasks(desk: Desk) -> Script[None]:
-    for method in ("tasks/get", "tasks/result", "tasks/cancel"):
+    declared = ("tasks/cancel",) if "cancel" in desk.legacy_tasks else ()
+    for method in ("tasks/get", "tasks/result", *declared):
         refused((yield from desk.ask(desk.legacy(method, {"taskId": NO_TASK}))), -32602)
 
 
@@ -207,8 +230,7 @@ def unknown_tasks(desk: Desk) -> Script[None]:
     source=f"{SPECIFIED}: Task Listing; Error Handling",
 )
 def tasks_are_listed(desk: Desk) -> Script[None]:
-    tasks = object_of(object_of(desk.initialized.get("capabilities")).get("tasks"))
-    seen("list" in tasks, "the server does not list tasks")
+    seen("list" in desk.legacy_tasks, "the server does not list tasks")
     made = yield from _created(desk, Role.COMPLETING, Role.SLOW, Role.ASKING)
     answer = yield from desk.ask(desk.legacy("tasks/list", {}))
     listed = result_of(answer).get("tasks")
@@ -225,7 +247,8 @@ def tasks_are_listed(desk: Desk) -> Script[None]:
     needs=TASKS,
     asks="A question of a task comes as a request on the stream of tasks/result, with related-task; its "
     "answer lets the task go on.",
-    source=f"{SPECIFIED}: Input Required Status",
+    source=f"{SPECIFIED}: Input Required Status (which leaves the stream open: on another one a question is "
+    "not seen)",
 )
 def a_task_asks(desk: Desk) -> Script[None]:
     made = yield from _created(desk, Role.ASKING)
@@ -246,6 +269,10 @@ def a_task_asks(desk: Desk) -> Script[None]:
             said = {"jsonrpc": "2.0", "id": question["id"], "result": input_response(question)}
             yield from desk.told(desk.legacy_post(said))
     answer = yield from desk.closed(stream)
+    if answer.response is None and answer.trouble is None:  # it was not waited for any longer
+        yield from _not_at_work(desk, _id(made))
+        elsewhere = "no question came with tasks/result; on HTTP it may come on any stream"
+        seen(asked or not desk.speaks_http, elsewhere)
     demand(asked, f"nothing was asked; there came {described(answer)}", made, answer)
     demand(answer.result is not None, f"there came {described(answer)} after the answers", answer)
 

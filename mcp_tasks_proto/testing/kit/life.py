@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from re import ASCII
 from re import compile as pattern
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from mcp_tasks_proto.testing.kit.acts import Script
 from mcp_tasks_proto.testing.kit.checks import Answer, Check, Need, Strength, check
 from mcp_tasks_proto.testing.kit.desk import TERMINAL, Desk, Role, status_of, task_of
 from mcp_tasks_proto.testing.kit.judging import (
+    carried_out,
     demand,
     described,
     differing,
@@ -37,7 +39,10 @@ STATUS: Final = "Tasks extension: Task Status"
 POLLING: Final = "Tasks extension: Task Polling"
 EXECUTION_ERRORS: Final = "Tasks extension: Task Execution Errors"
 
-ISO_8601: Final = pattern(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:?\d\d)")
+_TIME: Final = r"\d\d:\d\d(:\d\d)?([.,]\d+)?([Zz]|[+-]\d\d(:?\d\d)?)?"
+_BASIC_TIME: Final = r"\d\d\d\d(\d\d)?([.,]\d+)?([Zz]|[+-]\d\d(\d\d)?)?"
+ISO_8601: Final = pattern(rf"\d{{4}}-\d\d-\d\d[Tt]{_TIME}|\d{{8}}[Tt]{_BASIC_TIME}", ASCII)
+"""A date and a time of day, of any precision, in the extended or the basic format."""
 UTC_MILLISECONDS: Final = pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 HEADER_SAFE: Final = pattern(r"[!-~]+")
 HEXADECIMAL: Final = pattern(r"[0-9a-fA-F-]+")
@@ -193,7 +198,7 @@ def a_call_that_fails_first(desk: Desk) -> Script[None]:
     source="Tasks extension: Capability Negotiation (the server decides for each request)",
 )
 def plain_results_stay_plain(desk: Desk) -> Script[None]:
-    answer = yield from desk.ask(desk.call(desk.tool(Role.PLAIN)))
+    answer = carried_out((yield from desk.ask(desk.call(desk.tool(Role.PLAIN)))))
     demand(result_of(answer).get("resultType") == "complete", f"there came {described(answer)}", answer)
 
 
@@ -218,14 +223,15 @@ def five_statuses(desk: Desk) -> None:
     source=f"{STATUS}: State Diagram",
 )
 def no_status_after_the_end(desk: Desk) -> None:
-    ends: dict[str, tuple[Answer, str]] = {}
+    ends: dict[str, list[tuple[Answer, str]]] = {}
     for answer, view, task_id in named_views(desk):
-        status = status_of(view)
-        if task_id in ends:
-            before, end = ends[task_id]
-            demand(status == end, f"a task was {status!r} after it was {end!r}", before, answer)
-        elif status in TERMINAL:
-            ends[task_id] = answer, status
+        status, seen_before = status_of(view), ends.setdefault(task_id, [])
+        for before, end in seen_before:
+            # What lay in a stream when the end was seen elsewhere may be older.
+            later = answer is before or answer.sent_ms >= before.at_ms
+            demand(status == end or not later, f"a task was {status!r} after it was {end!r}", before, answer)
+        if status in TERMINAL:
+            seen_before.append((answer, status))
 
 
 @check(
@@ -276,16 +282,28 @@ def fields_fit_the_status(desk: Desk) -> None:
 @check(
     "LIFE.5",
     strength=Strength.MUST,
-    asks="ttlMs is always there: a positive integer, or null. pollIntervalMs is a positive integer where it "
-    "is there.",
+    asks="ttlMs is always there: an integer, or null. pollIntervalMs is an integer where it is there.",
     source=TASK,
 )
 def durations(desk: Desk) -> None:
     for answer, view in views(desk):
         demand("ttlMs" in view, "ttlMs is missing", answer)
         ttl_ms, interval = view["ttlMs"], view.get("pollIntervalMs", 1)
-        demand(ttl_ms is None or (type(ttl_ms) is int and ttl_ms > 0), f"ttlMs is {ttl_ms!r}", answer)
-        demand(type(interval) is int and interval > 0, f"pollIntervalMs is {interval!r}", answer)
+        demand(ttl_ms is None or type(ttl_ms) is int, f"ttlMs is {ttl_ms!r}", answer)
+        demand(type(interval) is int, f"pollIntervalMs is {interval!r}", answer)
+
+
+@check(
+    "LIFE.5",
+    strength=Strength.CHOICE,
+    asks="ttlMs and pollIntervalMs, where they are integers, are positive.",
+    source=f"{TASK} (integers, of any kind)",
+)
+def durations_are_positive(desk: Desk) -> None:
+    for answer, view in views(desk):
+        for name in ("ttlMs", "pollIntervalMs"):
+            value = view.get(name)
+            demand(type(value) is not int or value > 0, f"{name} is {value!r}", answer)
 
 
 @check(
@@ -422,6 +440,7 @@ WATCHES: Final[tuple[Check, ...]] = (
     create_results_are_seeds,
     fields_fit_the_status,
     durations,
+    durations_are_positive,
     timestamps,
     timestamps_of_one_kind,
     last_updated_at_moves_with_the_task,

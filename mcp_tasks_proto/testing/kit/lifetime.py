@@ -44,12 +44,13 @@ def no_task_goes_before_its_time(desk: Desk) -> None:
     for answer, view, task_id in named_views(desk):
         made, _ = known.get(task_id, (answer, None))
         known[task_id] = made, view.get("ttlMs")
+    made_here = {task_id for task_id, (made, _) in known.items() if made.post.method == "tools/call"}
     for answer in desk.log:
         own = answer.post.method == "tasks/get" and answer.post.era == "modern" and answer.post.caller == 0
         task_id = str(answer.post.params.get("taskId"))
-        if own and task_id in known and answer.code == -32602:
+        if own and task_id in made_here and answer.code == -32602:
             made, ttl_ms = known[task_id]
-            lived_ms = answer.at_ms - made.at_ms
+            lived_ms = answer.at_ms - made.sent_ms  # at most: the answer may have taken its time
             expired = isinstance(ttl_ms, int) and lived_ms >= ttl_ms - LATE_MS
             demand(expired, f"a task was unknown after {lived_ms} ms; its ttlMs is {ttl_ms}", made, answer)
 

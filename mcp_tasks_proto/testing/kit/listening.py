@@ -11,7 +11,7 @@ from mcp_tasks_proto.testing.kit.desk import TERMINAL, Desk, Role, Stream, statu
 from mcp_tasks_proto.testing.kit.judging import demand, differing, object_of, seen, view_of
 from mcp_tasks_proto.vocabulary import SUBSCRIPTION_ID
 
-__all__ = ["CHECKS", "WATCHES"]
+__all__ = ["CHECKS", "WATCHES", "agreed"]
 
 LISTEN: Final = (Need.MODERN, Need.LISTEN)
 TASKS: Final = (*LISTEN, Need.TASKS)
@@ -29,7 +29,7 @@ def _listen(desk: Desk, *task_ids: str, **options: Any) -> Script[tuple[Stream, 
     return stream, (yield from desk.next_message(stream))
 
 
-def _agreed(message: Any) -> list[Any]:
+def agreed(message: Any) -> list[Any]:
     """Return the task ids of an acknowledgement."""
     taken = object_of(object_of(object_of(message).get("params")).get("notifications")).get("taskIds")
     return taken if isinstance(taken, list) else []
@@ -68,8 +68,8 @@ def unknown_tasks_are_left_out(desk: Desk) -> Script[None]:
     stream, message = yield from _listen(desk, NO_TASK, task_id)
     answer = yield from desk.closed(stream)
     demand(object_of(message).get("method") == ACKNOWLEDGED, "there is no acknowledgement", answer)
-    demand(NO_TASK not in _agreed(message), "it lists a task that there is not", answer)
-    seen(task_id in _agreed(message), "the server tells of no tasks")
+    demand(NO_TASK not in agreed(message), "it lists a task that there is not", answer)
+    seen(task_id in agreed(message), "the server tells of no tasks")
 
 
 @check(
@@ -101,7 +101,7 @@ def a_snapshot_comes_first(desk: Desk) -> Script[None]:
     made = yield from desk.create(Role.SLOW, Role.ASKING)
     task_id = str(task_of(made))
     stream, first = yield from _listen(desk, task_id)
-    seen(task_id in _agreed(first), "the server tells of no tasks")
+    seen(task_id in agreed(first), "the server tells of no tasks")
     message = object_of((yield from desk.next_message(stream, desk.settings.look_ms)))
     answer = yield from desk.closed(stream)
     shown = object_of(message.get("params"))
@@ -121,7 +121,8 @@ def the_end_is_told_in_full(desk: Desk) -> Script[None]:
     made = yield from desk.create(Role.COMPLETING, Role.ERRING, Role.FAILING)
     task_id = str(task_of(made))
     stream, first = yield from _listen(desk, task_id)
-    seen(task_id in _agreed(first), "the server tells of no tasks")
+    seen(task_id in agreed(first), "the server tells of no tasks")
+    begun = yield from desk.get(task_id)
     told: Mapping[str, Any] = {}
     until = desk.now_ms + desk.settings.task_ms
     while status_of(told) not in TERMINAL and desk.now_ms < until and not stream.over:
@@ -131,16 +132,21 @@ def the_end_is_told_in_full(desk: Desk) -> Script[None]:
     got = yield from desk.get(task_id)
     answer = yield from desk.closed(stream)
     if status_of(told) not in TERMINAL:
+        seen(status_of(view_of(begun)) not in TERMINAL, "the task had ended before anybody listened")
         demand(status_of(view_of(got)) not in TERMINAL, "the task ended, and that was not told", answer, got)
         raise Unseen("the task takes too long")
     last = object_of(answer.messages[-1])
     demand(object_of(last.get("params")) == told, "something was told after the end", answer)
-    changed = differing(_without_meta(told), view_of(got))
+    changed = differing(_lasting(told), _lasting(view_of(got)))
     demand(not changed, f"what was told is not what tasks/get shows: {changed}", answer, got)
 
 
-def _without_meta(view: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in view.items() if name not in ("resultType", "_meta")}
+MOVING: Final = frozenset({"resultType", "_meta", "ttlMs", "pollIntervalMs", "lastUpdatedAt"})
+"""What may be another thing a moment later, or does not belong to the task."""
+
+
+def _lasting(view: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in view.items() if name not in MOVING}
 
 
 @check(
@@ -154,8 +160,9 @@ def _without_meta(view: Mapping[str, Any]) -> dict[str, Any]:
 def hanging_up_leaves_the_task(desk: Desk) -> Script[None]:
     made = yield from desk.create(Role.SLOW, Role.ASKING)
     task_id = str(task_of(made))
-    stream, _ = yield from _listen(desk, task_id)
+    stream, first = yield from _listen(desk, task_id)
     yield from desk.closed(stream)
+    seen(task_id in agreed(first), "the server tells of no tasks")
     yield from desk.pause(desk.settings.quiet_ms)
     after = yield from desk.get(task_id)
     demand(status_of(view_of(after, made)) != "cancelled", "the task was cancelled", made, after)
@@ -170,16 +177,20 @@ def hanging_up_leaves_the_task(desk: Desk) -> Script[None]:
 )
 def a_stream_is_cancelled(desk: Desk) -> Script[None]:
     made = yield from desk.create(Role.SLOW, Role.ASKING)
-    stream, _ = yield from _listen(desk, str(task_of(made)))
+    task_id = str(task_of(made))
+    stream, first = yield from _listen(desk, task_id)
+    seen(task_id in agreed(first), "the server tells of no tasks")
     params = {"requestId": stream.post.message["id"]}
     yield from desk.told(desk.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
     while (yield from desk.next_message(stream, desk.settings.quiet_ms)) is not None:
         pass  # what was on its way
     before = len(stream.messages)
-    yield from desk.cancel(str(task_of(made)))
-    yield from desk.next_message(stream, 3 * desk.settings.quiet_ms)
+    yield from desk.cancel(task_id)
+    last = yield from desk.watch(task_id, *TERMINAL)
+    yield from desk.next_message(stream, desk.settings.quiet_ms)
     answer = yield from desk.closed(stream)
     demand(len(answer.messages) == before, "something came on a stream that was cancelled", answer)
+    seen(last is not None, "the task did not change, so that there was nothing to tell")
 
 
 @check(

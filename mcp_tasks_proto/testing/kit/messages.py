@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mcp_tasks_proto.testing.kit.acts import Script
+from mcp_tasks_proto.testing.kit.acts import SECOND_RESPONSE, Script
 from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Check, Need, Strength, check
 from mcp_tasks_proto.testing.kit.desk import Desk
 from mcp_tasks_proto.testing.kit.judging import demand, modern_results, refused, result_of, seen
 from mcp_tasks_proto.vocabulary import SERVER_INFO
+from mcp_tasks_proto.wire.jsonrpc import is_id
 
 __all__ = ["CHECKS", "WATCHES"]
 
@@ -31,7 +32,7 @@ DEEP: Final = 100_000
     source=JSON_RPC,
 )
 def what_is_not_json(desk: Desk) -> Script[None]:
-    refused((yield from desk.ask(desk.raw(b'{"jsonrpc": "2.0", "id": 1, "method": '))), -32700)
+    refused((yield from desk.ask(desk.raw(b'{"jsonrpc": "2.0", "id": 0, "method": '))), -32700)
 
 
 @check(
@@ -162,6 +163,7 @@ def ids_in_flight(desk: Desk) -> Script[None]:
 @check(
     "WIRE.4",
     strength=Strength.MUST,
+    needs=MODERN,
     asks="Every result says what kind it is: resultType, a string.",
     source="MCP 2026-07-28, Overview: Result Responses",
 )
@@ -173,6 +175,7 @@ def results_say_their_kind(desk: Desk) -> None:
 @check(
     "WIRE.4",
     strength=Strength.SHOULD,
+    needs=MODERN,
     asks=f"Every result says whose it is: _meta, {SERVER_INFO}.",
     source="MCP 2026-07-28, Overview: _meta, Per-response protocol fields",
 )
@@ -187,8 +190,29 @@ def results_say_whose_they_are(desk: Desk) -> None:
 
 
 @check(
+    "WIRE.3",
+    strength=Strength.MUST,
+    asks="A request is answered once, and each response has the id of its request. (On HTTP nothing is read "
+    "after the response.)",
+    source="MCP 2026-07-28, Overview: Responses; JSON-RPC 2.0, section 5",
+)
+def responses_belong_to_their_requests(desk: Desk) -> None:
+    seen(any(answer.response is not None for answer in desk.log), "there was no response")
+    for answer in desk.log:
+        demand(answer.trouble != SECOND_RESPONSE, f"there came {SECOND_RESPONSE}", answer)
+        id_ = answer.post.message.get("id") if answer.post.era != "none" else None
+        if answer.response is not None and is_id(id_):
+            back = answer.response.get("id")
+            # Whoever refuses a head has perhaps not read the body, and so no id.
+            unread = answer.error is not None and back is None
+            same = back == id_ and type(back) is type(id_)
+            demand(same or unread, "a response has the id of no request, or of another", answer)
+
+
+@check(
     "WIRE.1",
     strength=Strength.MUST,
+    needs=MODERN,
     asks="The code of an error is an integer: not one that this version has given up (-32002, -32042), nor "
     "one of -32020 to -32099 that the specification does not define.",
     source=ERROR_CODES,
@@ -196,7 +220,7 @@ def results_say_whose_they_are(desk: Desk) -> None:
 def codes_that_are_not_to_be_used(desk: Desk) -> None:
     for answer in _errors(desk):
         code = answer.code
-        demand(isinstance(code, int), "the code of an error is no integer", answer)
+        demand(type(code) is int, "the code of an error is no integer", answer)
         reserved = -32099 <= code <= -32020 and code not in (-32020, -32021, -32022)
         demand(not reserved and code not in (-32002, -32042), f"an error has the code {code}", answer)
 
@@ -204,6 +228,7 @@ def codes_that_are_not_to_be_used(desk: Desk) -> None:
 @check(
     "WIRE.1",
     strength=Strength.SHOULD,
+    needs=MODERN,
     asks="No error has a code of -32000 to -32019, which implementations used before they were ruled out.",
     source=ERROR_CODES,
 )
@@ -241,7 +266,7 @@ def what_nobody_knows(desk: Desk) -> Script[None]:
 )
 def nothing_but_messages(desk: Desk) -> None:
     for answer in desk.log:
-        if answer.trouble is not None and answer.trouble.startswith("a line"):
+        if answer.trouble is not None and answer.trouble.startswith("a line") and not answer.over_limit:
             raise Broken(f"{answer.trouble} came on stdout", answer)
 
 
@@ -260,6 +285,7 @@ CHECKS: Final[tuple[Check, ...]] = (
 WATCHES: Final[tuple[Check, ...]] = (
     results_say_their_kind,
     results_say_whose_they_are,
+    responses_belong_to_their_requests,
     codes_that_are_not_to_be_used,
     codes_of_before,
     nothing_but_messages,

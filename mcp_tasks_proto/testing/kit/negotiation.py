@@ -10,6 +10,7 @@ from mcp_tasks_proto.testing.kit.checks import Answer, Check, Need, Strength, Un
 from mcp_tasks_proto.testing.kit.desk import Desk, Role, task_of
 from mcp_tasks_proto.testing.kit.judging import (
     asks_nothing,
+    carried_out,
     declares_tasks,
     demand,
     described,
@@ -33,6 +34,7 @@ MODERN: Final = (Need.MODERN,)
 TASKS: Final = (Need.MODERN, Need.TASKS)
 OLD_VERSION: Final = "1900-01-01"
 MISSING: Final = -32021
+MISMATCH: Final = -32020
 NEGOTIATION: Final = "Tasks extension: Capability Negotiation"
 PROTOCOL_ERRORS: Final = "Tasks extension: Protocol Errors"
 REQUIRED: Final[Mapping[str, Any]] = {"extensions": {TASKS_EXTENSION: {}}}
@@ -193,7 +195,7 @@ def listening_to_tasks_undeclared(desk: Desk) -> Script[None]:
 )
 def a_task_tool_undeclared(desk: Desk) -> Script[None]:
     call = desk.tool(Role.COMPLETING, Role.ASKING, Role.ERRING, Role.SLOW)
-    answer = yield from desk.ask(desk.call(call, tasks=False))
+    answer = carried_out((yield from desk.ask(desk.call(call, tasks=False))))
     if answer.result is not None:
         demand(task_of(answer) is None, "a caller who does not declare tasks was given one", answer)
         return
@@ -208,6 +210,7 @@ def a_task_tool_undeclared(desk: Desk) -> Script[None]:
     source="MCP 2026-07-28, Streamable HTTP: Protocol Version Header (unknown methods)",
 )
 def tasks_that_are_not_advertised(desk: Desk) -> Script[None]:
+    seen(desk.discovered, "the server does not say what it advertises")
     seen(Need.TASKS in desk.lacking, "the server advertises the extension to everybody")
     answer = yield from desk.ask(desk.request("tasks/get", {"taskId": NO_TASK}))
     refused(answer, -32601, status=404)
@@ -236,7 +239,7 @@ def task_methods_of_another_revision(desk: Desk) -> Script[None]:
 )
 def asking_for_a_task(desk: Desk) -> Script[None]:
     call = desk.tool(Role.PLAIN)
-    answer = yield from desk.ask(desk.call(call, params={"task": {"ttl": 60_000}}))
+    answer = carried_out((yield from desk.ask(desk.call(call, params={"task": {"ttl": 60_000}}))))
     result_of(answer)
     demand(task_of(answer) is None, "it made a task", answer)
     demand("task" not in (answer.result or {}), "it was answered as in 2025-11-25", answer)
@@ -249,6 +252,7 @@ def asking_for_a_task(desk: Desk) -> Script[None]:
     source="MCP 2026-07-28, Discovery; Caching",
 )
 def discovery(desk: Desk) -> Script[None]:
+    seen(Need.MODERN not in desk.lacking or Need.LEGACY in desk.lacking, "the server serves 2025-11-25 alone")
     answer = yield from desk.ask(desk.request("server/discover", tasks=False, capabilities={}))
     result = result_of(answer)
     served = result.get("supportedVersions")
@@ -307,6 +311,8 @@ def initialize_where_it_is_not_served(desk: Desk) -> Script[None]:
     }
     post = desk.legacy("initialize", params).with_header("MCP-Protocol-Version")
     answer = yield from desk.ask(post)
+    other = object_of(answer.result).get("protocolVersion")
+    seen(not isinstance(other, str), f"the server serves another version: {other}")
     demand(answer.error is not None, f"there came {described(answer)}", answer)
     demand(MODERN_VERSION in str(answer.error), f"the error does not name {MODERN_VERSION}", answer)
 
@@ -333,7 +339,7 @@ def unknown_methods(desk: Desk) -> Script[None]:
 )
 def input_that_was_not_declared(desk: Desk) -> Script[None]:
     call = desk.tool(Role.ASKING_FIRST)
-    answer = yield from desk.ask(desk.call(call, capabilities={}))
+    answer = carried_out((yield from desk.ask(desk.call(call, capabilities={}))))
     if answer.result is not None:
         asks_nothing(answer)
         return

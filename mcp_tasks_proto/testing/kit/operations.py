@@ -22,8 +22,10 @@ from mcp_tasks_proto.testing.kit.judging import (
     differing,
     refused,
     same_questions,
+    seen,
     view_of,
 )
+from mcp_tasks_proto.testing.kit.listening import agreed
 
 __all__ = ["CHECKS"]
 
@@ -59,6 +61,9 @@ def a_look_changes_nothing(desk: Desk) -> Script[None]:
     yield from desk.pause(50)
     second = yield from desk.get(task_id)
     changed = differing(view_of(first), view_of(second, first))
+    # A task that works may have got on in between; one that waits does not.
+    stands = status_of(view_of(first)) != "working" or changed in ("", "lastUpdatedAt")
+    seen(stands, f"the task does not stand still: {changed}")
     demand(not changed, f"it changed: {changed}", first, second)
 
 
@@ -79,8 +84,10 @@ def _standing_still(desk: Desk) -> Script[Answer]:
     source=PROTOCOL_ERRORS,
 )
 def getting_an_unknown_task(desk: Desk) -> Script[None]:
-    for wrong in (NO_TASK, MALFORMED, ""):
+    for wrong in (NO_TASK, MALFORMED):
         refused((yield from desk.get(wrong)), -32602)
+    # An empty Mcp-Name may count as none.
+    refused((yield from desk.get("")), -32602, *((-32020,) if desk.speaks_http else ()))
 
 
 @check(
@@ -137,12 +144,21 @@ def params_without_an_id(desk: Desk) -> Script[None]:
 )
 def tasks_of_others(desk: Desk) -> Script[None]:
     made = yield from desk.create(Role.SLOW, Role.ASKING, Role.COMPLETING)
+    task_id = str(task_of(made))
+    known = yield from desk.ask(desk.of_other_caller(desk.request("server/discover")))
+    seen(known.result is not None, f"the other caller is let in nowhere: there came {described(known)}")
     for method, more in PARAMS:
-        post = desk.request(method, {"taskId": str(task_of(made)), **more})
+        post = desk.request(method, {"taskId": task_id, **more})
         answer = yield from desk.ask(desk.of_other_caller(post))
         demand(answer.error is not None, f"there came {described(answer)}", made, answer)
+    if Need.LISTEN not in desk.lacking:
+        post = desk.request("subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
+        stream = yield from desk.opened(desk.of_other_caller(post))
+        message = yield from desk.next_message(stream)
+        answer = yield from desk.closed(stream)
+        demand(task_id not in agreed(message), "the other caller may listen to it", made, answer)
     yield from desk.pause(desk.settings.quiet_ms)
-    after = yield from desk.get(str(task_of(made)))
+    after = yield from desk.get(task_id)
     demand(status_of(view_of(after)) != "cancelled", "the other caller cancelled it", made, after)
 
 

@@ -126,7 +126,7 @@ def rule_to_json(rule: RuleFinding) -> dict[str, Any]:
     """Return what is known of a rule as a JSON object."""
     shown: dict[str, Any] = {"type": "rule", "rule": rule.rule, "verdict": rule.verdict.value}
     if rule.reason:
-        shown["reason"] = rule.reason
+        shown["reason"] = _short(rule.reason)
     if rule.findings:
         shown["checks"] = {finding.check.name: finding.verdict.value for finding in rule.findings}
     return shown

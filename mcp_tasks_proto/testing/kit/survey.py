@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from mcp_tasks_proto.testing.kit.acts import Script
-from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Need
+from mcp_tasks_proto.testing.kit.checks import Answer, Broken, Need, Unseen
 from mcp_tasks_proto.testing.kit.desk import SILENT, Desk, Role, ToolCall, task_of
 from mcp_tasks_proto.vocabulary import LEGACY_VERSION, TASKS_EXTENSION
 
@@ -32,7 +32,7 @@ CLOSED: Final = frozenset({401, 403})
 
 
 class Unreachable(Exception):  # noqa: N818 - named for what happened
-    """Nobody answers at all."""
+    """Nobody answers at all, or only to say that others are answered."""
 
 
 class Unlisted(Exception):  # noqa: N818 - as above
@@ -50,7 +50,10 @@ def survey(desk: Desk) -> Script[None]:
     if desk.has_other_caller:
         del desk.lacking[Need.OTHER_CALLER]
     discovered = yield from _discover(desk)
+    if desk.speaks_http:
+        _see_that_somebody_answers(desk, discovered)
     initialized = yield from _initialize(desk)
+    _see_that_somebody_answers(desk, discovered, initialized)
     _see_that_it_is_a_server(discovered, initialized)
     desk.calls.update(desk.settings.calls)
     if Need.MODERN not in desk.lacking:
@@ -59,6 +62,17 @@ def survey(desk: Desk) -> Script[None]:
         yield from _listen(desk)
         if desk.settings.search:
             yield from _search(desk)
+
+
+def _see_that_somebody_answers(desk: Desk, *answers: Answer) -> None:
+    """Raise :class:`Unreachable` where nobody does.
+
+    On stdio, a server of 2025-11-25 may be silent until it is initialized.
+    """
+    if all(one.response is None and one.status is None for one in answers):
+        waited = f"within {desk.settings.answer_ms} ms (--wait lengthens that)"
+        trouble = answers[0].trouble or "there is no answer"
+        raise Unreachable(f"server/discover was not answered {waited}" if trouble == SILENT else trouble)
 
 
 def _see_that_it_is_a_server(*answers: Answer) -> None:
@@ -84,36 +98,43 @@ def _see_that_tools_are_listed(desk: Desk) -> None:
 
 
 def _discover(desk: Desk) -> Script[Answer]:
-    answer = yield from desk.ask(desk.request("server/discover"))
-    if answer.response is None and answer.status is None:
-        silence = (
-            f"server/discover was not answered within {desk.settings.answer_ms} ms (--wait lengthens that)"
-        )
-        raise Unreachable(silence if answer.trouble == SILENT else answer.trouble or "there is no answer")
-    if answer.result is None:
-        return answer
-    del desk.lacking[Need.MODERN]
-    desk.discovered = answer.result
-    if TASKS_EXTENSION in _object(_object(answer.result.get("capabilities")).get("extensions")):
-        del desk.lacking[Need.TASKS]
+    answer = yield from desk.tried(desk.request("server/discover"))
+    if answer.response is None and answer.over_limit:
+        raise Unreachable(f"its answer cannot be taken: {answer.trouble}")
+    if answer.result is not None:
+        del desk.lacking[Need.MODERN]
+        desk.discovered = answer.result
+        if TASKS_EXTENSION in _object(_object(answer.result.get("capabilities")).get("extensions")):
+            del desk.lacking[Need.TASKS]
+    elif answer.response is not None and (yield from _is_modern(desk)):
+        del desk.lacking[Need.MODERN]
     return answer
+
+
+def _is_modern(desk: Desk) -> Script[bool]:
+    """Find out whether a server that is not to be discovered answers other modern requests."""
+    answer = yield from desk.tried(desk.request("tools/list"))
+    return isinstance(_object(answer.result).get("resultType"), str)
 
 
 def _initialize(desk: Desk) -> Script[Answer]:
     """Open a session of 2025-11-25 where there are any."""
     params = {"protocolVersion": LEGACY_VERSION, "capabilities": _LEGACY_CLIENT, "clientInfo": _CLIENT}
     post = desk.legacy("initialize", params).with_header("MCP-Protocol-Version")
-    answer = yield from desk.ask(post)
+    answer = yield from desk.tried(post)
     if _object(answer.result).get("protocolVersion") != LEGACY_VERSION:
         return answer
     del desk.lacking[Need.LEGACY]
-    desk.initialized = _object(answer.result)
+    desk.initialized = (answer,)
     desk.session = answer.headers.get("mcp-session-id")
-    yield from desk.told(desk.legacy("notifications/initialized", id=None))
-    listed = yield from desk.ask(desk.legacy("tools/list", {}))
+    stream = yield from desk.opened(desk.legacy("notifications/initialized", id=None))
+    if desk.speaks_http:
+        yield from desk.next_message(stream)
+    yield from desk.shut(stream)
+    listed = yield from desk.tried(desk.legacy("tools/list", {}))
     desk.legacy_tools = _by_name(listed)
-    requests = _object(_object(_object(desk.initialized.get("capabilities")).get("tasks")).get("requests"))
-    if "call" in _object(requests.get("tools")):
+    desk.legacy_tasks = _object(_object(_object(answer.result).get("capabilities")).get("tasks"))
+    if "call" in _object(_object(desk.legacy_tasks.get("requests")).get("tools")):
         del desk.lacking[Need.LEGACY_TASKS]
     return answer
 
@@ -127,7 +148,7 @@ def _list_tools(desk: Desk) -> Script[bool]:
     cursor: Any = None
     for _ in range(PAGES):
         params = {} if cursor is None else {"cursor": cursor}
-        answer = yield from desk.ask(desk.request("tools/list", params))
+        answer = yield from desk.tried(desk.request("tools/list", params))
         desk.tools.update(_by_name(answer))
         cursor = _object(answer.result).get("nextCursor")
         if not isinstance(cursor, str):
@@ -139,7 +160,7 @@ def _listen(desk: Desk) -> Script[None]:
     """Find out whether there are listen streams."""
     stream = yield from desk.opened(desk.request("subscriptions/listen", {"notifications": {}}))
     yield from desk.next_message(stream)
-    answer = yield from desk.closed(stream)
+    answer = yield from desk.shut(stream)
     if answer.error is None:
         del desk.lacking[Need.LISTEN]
 
@@ -162,7 +183,7 @@ def _destroys(tool: Mapping[str, Any]) -> bool:
 
 
 def _try(desk: Desk, call: ToolCall) -> Script[None]:
-    answer = yield from desk.ask(desk.call(call), desk.settings.look_ms)
+    answer = yield from desk.tried(desk.call(call), desk.settings.look_ms)
     result, task_id = answer.result, task_of(answer)
     if result is None:
         return
@@ -180,13 +201,13 @@ def _try(desk: Desk, call: ToolCall) -> Script[None]:
     if role is not None:
         desk.calls.setdefault(role, call)
     if task_id in desk.running:
-        yield from desk.cancel(task_id)
+        yield from desk.tried(desk.request("tasks/cancel", {"taskId": task_id}))
 
 
 def _what_it_does(desk: Desk, task_id: str) -> Script[Role | None]:
     try:
         seen = yield from desk.watch(task_id, "input_required", within_ms=desk.settings.look_ms)
-    except Broken:
+    except (Broken, Unseen):
         return None
     view = Role.SLOW if seen is None else _role_of(_object(seen.result))
     return view

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from itertools import islice
 from json import dumps
 from typing import Any, Final
 
@@ -212,14 +213,14 @@ def _unpaired(there: list[_Placed], here: list[_Placed]) -> Iterator[Part]:
 
 
 def _changed(place: int, cls: str | None, effect: Any, other: Any) -> Part:
-    members = tuple(_members(effect, other, ""))
+    members = _bounded(_members(effect, other, ""))
     return Part(
         kind=Kind.CHANGED,
         place=place + 1,
         effect=cls,
         recorded=effect,
         now=other,
-        members=_bounded(members),
+        members=members,
         hint=_hint(cls, members),
     )
 
@@ -250,19 +251,23 @@ def _members(one: Any, other: Any, path: str) -> Iterator[Member]:
                 yield from _members(one[name], other[name], way)
     elif isinstance(one, list) and isinstance(other, list):
         for at in range(max(len(one), len(other))):
-            if at >= len(one) or at >= len(other):
-                yield Member(f"{path}[{at}]", (one[at:] or [ABSENT])[0], (other[at:] or [ABSENT])[0])
+            if at >= len(one):
+                yield Member(f"{path}[{at}]", ABSENT, other[at])
+            elif at >= len(other):
+                yield Member(f"{path}[{at}]", one[at], ABSENT)
             else:
                 yield from _members(one[at], other[at], f"{path}[{at}]")
     elif not _same(one, other):
         yield Member(path, one, other)
 
 
-def _bounded(members: tuple[Member, ...]) -> tuple[Member, ...]:
-    if len(members) <= MEMBERS:
-        return members
-    more = len(members) - MEMBERS + 1
-    return (*members[: MEMBERS - 1], Member(f"and {more} more", ABSENT, ABSENT))
+def _bounded(members: Iterator[Member]) -> tuple[Member, ...]:
+    """Return the first members, and count the others: whoever writes a recording may make any number."""
+    first = tuple(islice(members, MEMBERS))
+    more = sum(1 for _ in members)
+    if not more:
+        return first
+    return (*first[:-1], Member(f"and {more + 1} more", ABSENT, ABSENT))
 
 
 def _class_of(effect: Any) -> str | None:

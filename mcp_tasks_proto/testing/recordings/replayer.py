@@ -19,6 +19,7 @@ from mcp_tasks_proto.testing.recordings.recorder import LINE_BYTES, write_note
 from mcp_tasks_proto.testing.recordings.sealing import Note, Playing
 from mcp_tasks_proto.testing.recordings.values import (
     UnreadableError,
+    UnwritableError,
     ValueWriter,
     check_depth,
     read_value,
@@ -168,7 +169,9 @@ class _Run:
             return self._take(number, line)
         except UnreadableError as error:
             self.unreadable = Unreadable(number, str(error))
-            return False
+        except UnwritableError as error:  # keys that were not asked for are told of, as they would be written
+            self.unreadable = Unreadable(number, f"its keys were never recorded: {error}")
+        return False
 
     def _take(self, number: int, line: Any) -> bool:
         if self.head is None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from mcp_tasks_proto.testing.kit import Came, Ended, Fact, Post, Unreadable
+from mcp_tasks_proto.testing.kit import SECOND_RESPONSE, Came, Ended, Fact, Post, Unreadable
 from tests.unit.kit_faults.ways import (
     DISCOVER,
     EVERY_TASK_METHOD,
@@ -37,6 +37,7 @@ plant: Final = Planting()
 plant("what is not json", errors(-32700, -32600))
 plant("what is no request", errors(-32600, -32602))
 plant("what is no request", reads(lambda post: evolve(post, body=post.body.strip(b"[]"))))
+plant("status codes of malformed requests", statuses(400, 200), legacy=None)
 plant("what is no request", errors(-32600, -32020), http=False)
 plant("ids that are none", errors(-32600, -32603))
 plant("params that are no object", errors(-32600, -32602))
@@ -69,6 +70,19 @@ plant("nesting without end", _dies_of_depth())
 plant("ids come back as they were", answers(lambda _, message: {**message, "id": str(message.get("id"))}))
 plant("ids come back as they were", answers(lambda _, message: {**message, "id": 1}))
 plant(
+    "responses belong to their requests",
+    answers(lambda post, message: {**message, "id": 1} if post.method == "tasks/cancel" else None),
+)
+plant(
+    "responses belong to their requests",
+    answers(lambda post, message: {**message, "id": None} if "result" in message else None),
+)
+plant(
+    "responses belong to their requests",
+    Fault(says=lambda post, fact: Unreadable(SECOND_RESPONSE) if post.method == "kit/unknown" else fact),
+    http=False,
+)
+plant(
     "notifications are not answered",
     reads(
         lambda post: (
@@ -90,6 +104,7 @@ plant("ids in flight", Fault(says=_takes_ids_twice), http=False)
 plant("results say their kind", results(lambda _, result: without("resultType")(result)))
 plant("results say whose they are", settings={"identify": False})
 plant("codes that are not to be used", errors(-32602, -32002))
+plant("codes that are not to be used", errors(-32602, -32042))
 plant("codes that are not to be used", errors(-32602, -32030))
 plant("codes that are not to be used", errors(-32602, "no number"))  # type: ignore[arg-type]
 plant("codes of before", errors(-32602, -32001))
@@ -258,7 +273,8 @@ plant(
 
 # -- HTTP --------------------------------------------------------------------------------------------------
 
-plant("other verbs", statuses(405, 404))
+plant("other verbs", statuses(405, 404), legacy=None)
+plant("other verbs", statuses(405, 200))
 plant("a foreign origin", reads(lambda post: post.with_header("Origin")))
 plant("another content type", statuses(415, 400))
 plant("an accept that takes nothing", statuses(406, 400))

@@ -180,8 +180,10 @@ plant(
     views(lambda view: {**view, "error": {}} if view["status"] == "working" else None),
 )
 plant("durations", views(without("ttlMs")))
-plant("durations", views(lambda view: {**view, "ttlMs": 0}))
+plant("durations", views(lambda view: {**view, "ttlMs": "60000"}))
 plant("durations", views(lambda view: {**view, "pollIntervalMs": 1.5}))
+plant("durations are positive", views(lambda view: {**view, "ttlMs": 0}))
+plant("durations are positive", views(lambda view: {**view, "pollIntervalMs": -1}))
 plant("timestamps", views(lambda view: {**view, "lastUpdatedAt": "today"}))
 plant("timestamps", views(lambda view: {**view, "createdAt": view["lastUpdatedAt"]}))
 plant(
@@ -293,7 +295,9 @@ plant(
     Fault(
         reads=lambda post: evolve(post, caller=0),
         says=lambda post, fact: (
-            Came({"id": 1, "error": {"code": -32602}}) if post.caller and isinstance(fact, Came) else fact
+            Came({"id": 1, "error": {"code": -32602}})
+            if post.caller and post.params.get("taskId") and isinstance(fact, Came)
+            else fact
         ),
     ),
 )

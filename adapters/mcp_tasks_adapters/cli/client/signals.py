@@ -9,6 +9,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import Final, NoReturn
 
+from mcp_tasks_adapters.client.processes import kill_left
+
 __all__ = ["StopSignal"]
 
 STDERR: Final = 2
@@ -49,4 +51,7 @@ def _end_at_once(code: int) -> NoReturn:
     """End whatever goes on, with nothing but the cursor put right: what was interrupted may hold any lock."""
     if os.isatty(STDERR):
         os.write(STDERR, SHOW_CURSOR)
-    os._exit(code)
+    try:
+        kill_left()  # servers on stdio, which were being waited for
+    finally:
+        os._exit(code)

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from mcp_tasks_adapters.cli.client.harmless import harmless, one_line
+from mcp_tasks_adapters.cli.client.harmless import cut, one_line
 from mcp_tasks_adapters.cli.kit.selection import Selection
 from mcp_tasks_proto.testing.kit import (
     Finding,
@@ -67,7 +67,7 @@ class JsonReport:
             "failed": {strength.value: number for strength, number in by_strength(findings).items()},
             "accepted": [one.check.name for one in findings if self._accepts(one)],
             "requiredButNotPassed": self._selection.not_passed(rules),
-            "tools": {role.value: call.tool for role, call in kit.desk.calls.items()},
+            "tools": {role.value: cut(call.tool, SHOWN_CHARS) for role, call in kit.desk.calls.items()},
             "outOfTime": kit.out_of_time,
             "interrupted": interrupted,
         }
@@ -157,7 +157,7 @@ def _table(rules: Sequence[RuleFinding]) -> Table:
     table.add_column("", overflow="fold")
     for rule in rules:
         verdict = Text(rule.verdict.value, STYLES[rule.verdict])
-        table.add_row(rule.rule, verdict, Text(harmless(_detail(rule)), "dim"))
+        table.add_row(rule.rule, verdict, Text(one_line(_detail(rule)), "dim"))
     return table
 
 

@@ -23,12 +23,14 @@ from mcp_tasks_adapters.cli.kit.selection import Selection, select
 from mcp_tasks_adapters.cli.reports import reporting
 from mcp_tasks_adapters.http_exchange import HttpAddress
 from mcp_tasks_adapters.kit import Progress
-from mcp_tasks_proto.testing.kit import Kit, KitSettings, Role, ToolCall
+from mcp_tasks_proto.testing.kit import CHECKS, Kit, KitSettings, Role, ToolCall, Verdict
 
 __all__ = ["ExitCode", "run"]
 
 Examination = Callable[[Progress], Awaitable[Kit]]
 
+SHOWN_CHARS: Final = 300
+"""The most that is shown of why nobody answers."""
 LISTED_CHARS: Final = 500
 """The most that is told of the tools that there are."""
 
@@ -98,7 +100,7 @@ def _examine(
         return 128 + (stop.number or 0)
     (kit,) = seen
     if kit.unreachable is not None:
-        click.echo(f"Nobody answers: {one_line(kit.unreachable)}.", err=True)
+        click.echo(f"Nobody answers: {one_line(kit.unreachable, SHOWN_CHARS)}.", err=True)
         if unheard:
             click.echo("--server-log FILE keeps what the server says on its stderr.", err=True)
         return ExitCode.NOT_EXAMINED
@@ -114,7 +116,10 @@ def _examine(
     failed = any(map(selection.counts, findings)) or selection.not_passed(selection.rules_of(findings))
     if failed:
         return ExitCode.SOMETHING_FAILED
-    return ExitCode.NOT_EXAMINED if kit.out_of_time else ExitCode.NOTHING_FAILED
+    # With --only it is for --require to say what has to be seen.
+    everything = len(kit.checks) == len(CHECKS)
+    seen_nothing = everything and all(one.verdict is Verdict.NOT_OBSERVABLE for one in findings)
+    return ExitCode.NOT_EXAMINED if kit.out_of_time or seen_nothing else ExitCode.NOTHING_FAILED
 
 
 def _unlisted(kit: Kit) -> str:
