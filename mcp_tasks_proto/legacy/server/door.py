@@ -224,7 +224,7 @@ class LegacyDoor(ABC, Generic[_Step]):
     def _message_received(self, received: MessageReceived) -> None:
         """Find out whose message it is, once it does not say so itself."""
         http = received.http
-        if self._registry.holds(received.exchange):
+        if self._holds(received.exchange):
             raise LocalProtocolError("MessageReceived: this exchange is open already")
         parsed = parse_message(received.message)
         if isinstance(parsed, Request) and self._in_flight(received, parsed):
