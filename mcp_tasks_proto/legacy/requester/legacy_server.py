@@ -244,7 +244,8 @@ class LegacyServer:
         followed.capabilities = capabilities
 
     def leave_task(self, task_id: str) -> None:
-        """Follow it no longer."""
+        """Follow it no longer; polls of it that wait are answered all the same."""
+        self._tasks.release(task_id)
         self._tasks.settled(task_id)
 
     @property

@@ -226,6 +226,14 @@ class FollowedTasks:
         for inner, task in parked.items():
             self._show(inner, followed, task)
 
+    def release(self, task_id: str) -> None:
+        """Have the polls of a task go on that wait for what comes to those who follow it."""
+        followed = self._tasks.get(task_id)
+        if followed is not None:
+            if followed.ended:
+                self._ask_anew(followed)
+            self.unpark(followed)
+
     def waited_long_enough(self, task_id: str) -> None:
         """No question has come to a task that waits for input; it may have come before (LEG.8)."""
         self.unpark(self._tasks[task_id])
