@@ -111,7 +111,8 @@ class Fetching:
         """Carry answers up, those to outstanding keys, verbatim; ``then`` gets the error, if there is one.
 
         What is outstanding, and of which kind it is, the upstream says just before: none of it is kept here.
-        An answer that another process may be waiting for is not acknowledged, whatever becomes of the others.
+        An answer that another process may be waiting for is not acknowledged, whatever becomes of the others;
+        which of them are such their keys say, so that a view in which nothing is asked will do.
         """
 
         def seen(task: Seen | ErrorObject) -> None:
@@ -138,7 +139,7 @@ class Fetching:
             else:
                 then(self.refusal(binding, answer))
 
-        self.fetch(binding, seen, polled=False)
+        self.fetch(binding, seen, polled=False, bare=True)
 
     def refusal(self, binding: Binding, answer: Answer) -> ErrorObject:
         """Return what to tell a proven owner whose upstream does not tell (errors of PRX).
