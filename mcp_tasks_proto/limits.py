@@ -25,8 +25,11 @@ class Limits:
     # -- messages -------------------------------------------------------------------------
     message_bytes: int = _positive(4 * 1024 * 1024)
     """One JSON-RPC message, as UTF-8 (WIRE.2)."""
-    message_depth: int = _positive(64)
-    """Nesting of arrays and objects in one message (WIRE.2)."""
+    message_depth: int = field(
+        default=64, validator=[validators.instance_of(int), validators.gt(0), validators.le(256)]
+    )
+    """Nesting of arrays and objects in one message (WIRE.2); up to 256, so that what is passed on or kept, in
+    more levels yet, can be written on every interpreter."""
     result_bytes: int = _positive(4 * 1024 * 1024)
     """One result of a task, or one set of input requests that it makes."""
 

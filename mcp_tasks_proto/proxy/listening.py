@@ -266,7 +266,7 @@ class Listeners:
             )
         else:
             polled = partial(self._polled, listened)
-            self.fetching.fetch(listened.binding, polled, polled=False, quiet=True)
+            self.fetching.fetch(listened.binding, polled, polled=False, listening=True)
 
     def _looked_again(self, listened: Listened, task: Lookup) -> None:
         if isinstance(task, KnownTask):

@@ -285,10 +285,9 @@ class FollowedTasks:
         keys = (base if number == 1 else f"{base}.{number}" for number in count(1))
         return next(key for key in keys if followed.has_room(key))
 
-    def are_strange(self, task_id: str, keys: Iterable[str]) -> bool:
-        """Whether any of these keys looks like one that another process has made for what the task asks.
-
-        Where keys last, no process has keys of its own.
+    def asked_elsewhere(self, task_id: str, keys: Iterable[str]) -> bool:
+        """Whether any of these keys may be of what the task has asked another process: it looks as if made
+        there. Where keys last, no process has keys of its own.
         """
         followed = self._tasks.get(task_id)
         known: Mapping[str, Question] = {} if followed is None else followed.questions
