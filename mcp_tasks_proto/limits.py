@@ -5,9 +5,15 @@ A name that ends in ``_ms`` is milliseconds, in ``_bytes`` is bytes; the rest ar
 
 from __future__ import annotations
 
+from typing import Final
+
 from attrs import field, frozen, validators
 
-__all__ = ["Limits"]
+__all__ = ["DEEPEST_MESSAGE", "Limits"]
+
+DEEPEST_MESSAGE: Final = 256
+"""The most that ``Limits.message_depth`` may be: what a message brings is passed on and kept in more levels
+yet, and has to be written on every interpreter."""
 
 
 def _positive(default: int) -> int:
@@ -25,8 +31,10 @@ class Limits:
     # -- messages -------------------------------------------------------------------------
     message_bytes: int = _positive(4 * 1024 * 1024)
     """One JSON-RPC message, as UTF-8 (WIRE.2)."""
-    message_depth: int = _positive(64)
-    """Nesting of arrays and objects in one message (WIRE.2)."""
+    message_depth: int = field(
+        default=64, validator=[validators.instance_of(int), validators.gt(0), validators.le(DEEPEST_MESSAGE)]
+    )
+    """Nesting of arrays and objects in one message (WIRE.2); ``DEEPEST_MESSAGE`` at most."""
     result_bytes: int = _positive(4 * 1024 * 1024)
     """One result of a task, or one set of input requests that it makes."""
 

@@ -118,7 +118,12 @@ class ProxyEngine:
             upstreams=self._upstreams,
             discoveries=self._discoveries,
         )
-        fetching = Fetching(desk, unasked=self._unasked, strange=self._strange, used=self._used)
+        fetching = Fetching(
+            desk,
+            may_ask_elsewhere=self._may_ask_elsewhere,
+            asked_elsewhere=self._asked_elsewhere,
+            asked_about=self._asked_about,
+        )
         rounds = Rounds(desk)
         self._advertisements = Advertisements(desk)
         self._orphans = Orphans(shared=shared, upstreams=self._upstreams)
@@ -223,16 +228,16 @@ class ProxyEngine:
         """Have something sent, or stopped."""
         self._shared.out.append(effect)
 
-    def _unasked(self, binding: Binding) -> bool:
+    def _may_ask_elsewhere(self, binding: Binding) -> bool:
         """Whether a task that waits for input may have asked another process for it. One of a modern upstream
         asks no process: what it asks is in its view."""
         return False
 
-    def _strange(self, binding: Binding, keys: Collection[str]) -> bool:
+    def _asked_elsewhere(self, binding: Binding, keys: Collection[str]) -> bool:
         """Whether any of these keys may be of what a task has asked another process; likewise."""
         return False
 
-    def _used(self, binding: Binding) -> None:
+    def _asked_about(self, binding: Binding) -> None:
         """A caller has asked this process about a task."""
 
     def _upstream_answered(self, answered: UpstreamAnswered) -> None:

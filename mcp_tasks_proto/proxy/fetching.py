@@ -39,11 +39,11 @@ class Fetching:
     """Fetches views, and reads those that come by themselves."""
 
     desk: Desk
-    unasked: Callable[[Binding], bool]
+    may_ask_elsewhere: Callable[[Binding], bool]
     """Whether a task that waits for input may have asked another process of the proxy for it."""
-    strange: Callable[[Binding, Collection[str]], bool]
+    asked_elsewhere: Callable[[Binding, Collection[str]], bool]
     """Whether any of these keys may be of what a task has asked another process."""
-    used: Callable[[Binding], None]
+    asked_about: Callable[[Binding], None]
     """Is told that a caller has asked this process about a task."""
 
     def fetch(
@@ -52,26 +52,26 @@ class Fetching:
         then: Callable[[Seen | ErrorObject], None],
         *,
         polled: bool,
-        bare: bool = False,
-        quiet: bool = False,
+        needs_requests: bool = True,
+        listening: bool = False,
     ) -> None:
         """Ask how a task stands; ``polled``: because its caller did. It may be asked again (PRX.4).
 
-        ``bare``: what the task asks is not told with it, so that it need not be known. ``quiet``: nobody
-        has asked just now, as where a listener is kept up to date.
+        ``needs_requests``: a view that waits for input is of use only with what is asked (INP.1).
+        ``listening``: no caller has asked just now; one who listens is kept up to date.
         """
 
         def answered(answer: Answer) -> None:
             if answer.result is not None:
-                self.take_in(binding, answer.result, then, polled=polled, bare=bare)
+                self.take_in(binding, answer.result, then, polled=polled, needs_requests=needs_requests)
             elif answer.error is not None and answer.error.code == ErrorCode.INVALID_PARAMS:
                 self._look_again(binding, then, answer)
             else:
                 then(self.refusal(binding, answer))
 
         self.request(binding, "tasks/get", {}, answered)
-        if not quiet:
-            self.used(binding)
+        if not listening:
+            self.asked_about(binding)
 
     def _look_again(
         self, binding: Binding, then: Callable[[Seen | ErrorObject], None], answer: Answer
@@ -111,7 +111,8 @@ class Fetching:
         """Carry answers up, those to outstanding keys, verbatim; ``then`` gets the error, if there is one.
 
         What is outstanding, and of which kind it is, the upstream says just before: none of it is kept here.
-        An answer that another process may be waiting for is not acknowledged, whatever becomes of the others.
+        An answer that another process may be waiting for is not acknowledged, whatever becomes of the others;
+        which of them are such their keys say, so that a view in which nothing is asked will do.
         """
 
         def seen(task: Seen | ErrorObject) -> None:
@@ -119,7 +120,7 @@ class Fetching:
                 return then(task)
             answers = {key: responses[key] for key in task.requests if key in responses}
             others = responses.keys() - answers.keys()
-            elsewhere = not task.status.terminal and self.strange(binding, others)
+            elsewhere = not task.status.terminal and self.asked_elsewhere(binding, others)
             done = trouble(Trouble.ELSEWHERE) if elsewhere else None
             if not answers:
                 return then(done)
@@ -138,7 +139,7 @@ class Fetching:
             else:
                 then(self.refusal(binding, answer))
 
-        self.fetch(binding, seen, polled=False)
+        self.fetch(binding, seen, polled=False, needs_requests=False)
 
     def refusal(self, binding: Binding, answer: Answer) -> ErrorObject:
         """Return what to tell a proven owner whose upstream does not tell (errors of PRX).
@@ -163,7 +164,7 @@ class Fetching:
         then: Callable[[Seen | ErrorObject], None],
         *,
         polled: bool = False,
-        bare: bool = False,
+        needs_requests: bool = True,
     ) -> None:
         """Read a view, be it of an answer or of a notification, and tell it once it may be told."""
         seen = self._read(binding, members)
@@ -171,8 +172,9 @@ class Fetching:
             return then(trouble(seen))
         if not seen.status.terminal:
             self.desk.note(binding, seen.status, polled=polled)
-            lacks_requests = seen.status is Status.INPUT_REQUIRED and not seen.requests and not bare
-            return then(trouble(Trouble.ELSEWHERE) if lacks_requests and self.unasked(binding) else seen)
+            lacks_requests = seen.status is Status.INPUT_REQUIRED and not seen.requests
+            elsewhere = needs_requests and lacks_requests and self.may_ask_elsewhere(binding)
+            return then(trouble(Trouble.ELSEWHERE) if elsewhere else seen)
 
         def kept(end: Seen | None) -> None:
             then(end if end is not None and self._readable(end) else seen)

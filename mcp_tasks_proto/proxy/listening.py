@@ -266,7 +266,7 @@ class Listeners:
             )
         else:
             polled = partial(self._polled, listened)
-            self.fetching.fetch(listened.binding, polled, polled=False, quiet=True)
+            self.fetching.fetch(listened.binding, polled, polled=False, listening=True)
 
     def _looked_again(self, listened: Listened, task: Lookup) -> None:
         if isinstance(task, KnownTask):
@@ -298,6 +298,8 @@ class Listeners:
             interval_ms = seen.poll_interval_ms
         elif seen in _GONE:
             self._let_go(listened)
+        elif seen == trouble(Trouble.ELSEWHERE):  # its upstream has answered
+            interval_ms = listened.binding.poll_interval_ms
         elif seen not in _PASSING:
             interval_ms = shared.limits.listening_poll_ms
         if self._goes_on(listened):
@@ -496,7 +498,5 @@ WITHDRAWN: Final = invalid_request("not authorized")
 
 _GONE: Final = (unknown_task(), trouble(Trouble.TASK_LOST))
 """After this there is nothing more to hear of a task; whatever else is in the way may end (SUB.2)."""
-_PASSING: Final = tuple(
-    trouble(one) for one in (Trouble.UNAVAILABLE, Trouble.STORE, Trouble.INVALID, Trouble.ELSEWHERE)
-)
+_PASSING: Final = tuple(trouble(one) for one in (Trouble.UNAVAILABLE, Trouble.STORE, Trouble.INVALID))
 """What may be better at the next poll."""

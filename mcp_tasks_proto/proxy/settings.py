@@ -90,8 +90,8 @@ class ProxyLimits:
     meta_depth: int = _positive(16)
     """How deep those may be nested."""
     request_state_ms: int = _positive(900_000)
-    """How long a ``requestState`` is accepted (INP.4). As long, where there are several processes, each waits
-    for what a legacy upstream's task asks if nobody asks about that task."""
+    """How long a ``requestState`` is accepted (INP.4). Where there are several processes, one lets go of a
+    legacy upstream's task that nobody has asked it about for as long."""
     request_timeout_ms: int = _positive(30_000)
     """For an upstream's answer to anything but a call that may take its time."""
     call_timeout_ms: int = _positive(300_000)
@@ -263,8 +263,8 @@ class ProxySettings:
     gives nobody access to them any more."""
     several_processes: bool = False
     """Whether other processes of this proxy serve the same handles, as from one store. Of sealed handles that
-    is taken for granted. Of use to :class:`~mcp_tasks_proto.legacy.proxy.DualEraProxy` alone: questions of a
-    legacy upstream are asked of one of them."""
+    is taken for granted. It matters to :class:`~mcp_tasks_proto.legacy.proxy.DualEraProxy` alone: a legacy
+    upstream asks one of them."""
     sealer: Sealer
     """Seals ``requestState``. One that encrypts, where upstreams' own states must not be read by callers."""
     limits: ProxyLimits = field(factory=ProxyLimits)

@@ -84,8 +84,8 @@ class TaskRequests:
         if task.binding.promoted:
             return self._settle(exchange, self.promotions.poll(task.binding))
         # In 2025-11-25 questions are requests of their own, and no view has them.
-        settle, bare = partial(self._settle, exchange), exchange.legacy
-        return self.fetching.fetch(task.binding, settle, polled=True, bare=bare)
+        settle = partial(self._settle, exchange)
+        return self.fetching.fetch(task.binding, settle, polled=True, needs_requests=not exchange.legacy)
 
     def _update(self, responses: Mapping[str, Any], exchange: Exchange, task: KnownTask) -> None:
         if task.snapshot is not None or task.binding.promoted or not responses:

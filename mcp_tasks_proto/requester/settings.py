@@ -67,8 +67,8 @@ class RequesterLimits:
     stream_attempts: int = _positive(5)
     """Times in a row that the broken stream of a request is taken up again without anything new on it."""
     result_attempts: int = _positive(5)
-    """Times that a server is asked what a task has ended with and fails to say, as far apart as polls that
-    fail, until the error that it says is taken for the task's end."""
+    """Times that a legacy server may fail to say what a task has ended with, as far apart as polls that fail;
+    the error that it gives the last time is taken for the task's end."""
     received_tasks: int = _positive(64)
     """Tasks that the server has made here, and requests that wait for the result of one."""
     received_ttl_ms: int = _positive(3_600_000)

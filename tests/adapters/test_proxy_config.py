@@ -286,6 +286,7 @@ MISTAKES: Final[list[tuple[str, int, str]]] = [
     ("[retention]\nmetadata_days = 91", 4, "is 90 at most: records of tasks are kept for ninety days"),
     ("[limits]\ntask = 1", 4, "limits.task: there is no such key; did you mean 'tasks'?"),
     ("[limits]\ntasks = 0", 4, "limits.tasks: is 1 at least"),
+    ("[limits]\nmessage_depth = 257", 4, "limits.message_depth: is 256 at most"),
     (f"[limits]\nbody_timeout_ms = {10**400}", 4, "limits.body_timeout_ms: is 9007199254740991 at most"),
     # upstreams
     (

@@ -143,21 +143,21 @@ FAULTS: Final = [
         rule="UPD.3",
         what="what another process was asked is taken for answered",
         where=DualEraUpstreams,
-        name="_strange",
+        name="_asked_elsewhere",
         plant=always(False),
     ),
     Fault(
         rule="INP.1",
         what="a process that was not asked says that nothing is asked",
         where=DualEraUpstreams,
-        name="_unasked",
+        name="_may_ask_elsewhere",
         plant=always(False),
     ),
     Fault(
         rule="LEG.8",
         what="a task is followed for ever by who was asked first",
         where=DualEraUpstream,
-        name="wait_for_more",
+        name="extend_lease",
         plant=always(None),
     ),
     Fault(
@@ -165,7 +165,7 @@ FAULTS: Final = [
         what="a task is followed for as long as somebody listens",
         where=Fetching,
         name="fetch",
-        plant=lambda fetch: lambda self, *given, quiet=False, **more: fetch(self, *given, **more),
+        plant=lambda fetch: lambda self, *given, listening=False, **more: fetch(self, *given, **more),
     ),
 ]
 

@@ -1044,6 +1044,33 @@ def test_leg9_sessions_end_when_legacy_callers_are_let_in_no_more() -> None:
     assert result(host.reply_to(opening))["protocolVersion"] == "2025-11-25"
 
 
+@pytest.mark.parametrize("connection", [None, "pipe"])
+def test_neg9_who_is_about_to_be_let_in_when_nobody_is_any_more_is_told_what_is_spoken(
+    connection: str | None,
+) -> None:
+    """No session is opened, then or later."""
+    host = make_dual_era(limits=Limits(sessions=1))
+    opening = host.initialize(connection=connection)
+    host.give(SettingsChanged(make_settings(legacy_callers=False)))
+    assert error(host.reply_to(opening))["data"]["supported"] == ["2026-07-28"]
+    discover_all(host)
+    host.give(SettingsChanged(make_settings(legacy_callers=True)))
+    later = host.initialize()
+    discover_all(host)
+    assert result(host.reply_to(later))["protocolVersion"] == "2025-11-25"
+
+
+def test_an_exchange_that_is_about_to_be_answered_is_open() -> None:
+    host = make_dual_era()
+    opening = host.initialize()
+    with pytest.raises(LocalProtocolError, match="open already"):
+        host.give(
+            MessageReceived(exchange=opening, message=request_message(1, "initialize", {}), new_session="s-9")
+        )
+    discover_all(host)
+    assert "capabilities" in result(host.reply_to(opening))
+
+
 # -- tasks/list ----------------------------------------------------------------------------------------------
 
 

@@ -132,6 +132,20 @@ def test_upd3_what_was_answered_or_never_asked_is_ignored() -> None:
     assert len(host.responses()) == 1
 
 
+def test_upd3_what_was_answered_here_is_answered_whatever_others_are_asked() -> None:
+    """Its acknowledgement may have been lost; the task has not gone on yet, and asks nothing more here."""
+    host = make_dual_era(KNOWN, **SHARED)
+    handle = start(host)
+    (key,) = asked(host, handle)
+    update = answer(host, handle, key)
+    host.accept("a response")
+    assert view(host.reply_to(update)) == {}
+    update = answer(host, handle, key)
+    host.advance(2_000)
+    assert view(host.reply_to(update)) == {}
+    assert len(host.responses()) == 1
+
+
 def test_upd5_nobody_waits_for_answers_to_what_has_ended() -> None:
     first = make_dual_era(KNOWN)
     handle = start(first)
@@ -226,14 +240,16 @@ def test_leg3_a_caller_of_2025_is_told_that_its_task_waits() -> None:
 def test_sub2_who_listens_is_told_when_it_is_asked_here() -> None:
     host = make_dual_era(KNOWN, **SHARED)
     host.reads = True
-    handle = start(host)
+    handle = start(host, pollInterval=5_000)
     wanted = {"notifications": {"taskIds": [handle]}}
     stream = host.request("subscriptions/listen", wanted, capabilities=FORMS)
     host.answer("tasks/get", legacy_task("input_required"))
     host.advance(2_000)
     told = [one for one in host.sent_on(stream) if one["method"] == "notifications/tasks"]
     assert told == []
-    host.advance(1_000)
+    host.advance(4_999)
+    assert len(host.sent_legacy("tasks/get")) == 1, "as often as its upstream wants to be asked"
+    host.advance(1)
     host.answer("tasks/get", legacy_task("input_required"))
     host.asks("elicitation/create", FORM, on="tasks/result")
     told = [one for one in host.sent_on(stream) if one["method"] == "notifications/tasks"]
@@ -310,6 +326,24 @@ def test_leg8_who_only_listens_here_may_ask_elsewhere() -> None:
     assert not waits(host)
     host.answer("tasks/get", legacy_task("input_required"))
     assert len(host.sent_legacy("tasks/result")) == opened + 1, "it waits again, but not as the first"
+
+
+def test_leg8_a_look_that_waits_when_the_task_is_left_goes_on() -> None:
+    """It waits for a question, until nobody waits for questions any more."""
+    host = make_dual_era(KNOWN, proxy_limits=ProxyLimits(request_state_ms=MINUTE_MS), **SHARED)
+    host.reads = True
+    handle = start(host)
+    host.request("subscriptions/listen", {"notifications": {"taskIds": [handle]}}, capabilities=FORMS)
+    host.answer("tasks/get", legacy_task())
+    for _ in range(58):
+        host.advance(1_000)
+        host.answer("tasks/get", legacy_task())
+    host.advance(1_000)
+    host.answer("tasks/get", legacy_task("input_required"))
+    host.advance(1_000)
+    assert not waits(host)
+    host.advance(1_000)
+    host.answer("tasks/get", legacy_task("input_required"))
 
 
 def test_leg8_where_there_are_no_others_a_person_has_all_the_time_there_is() -> None:

@@ -924,6 +924,22 @@ def test_lim3_a_task_that_made_room_may_end() -> None:
     assert view(host.reply_to(exchange))["status"] == "completed"
 
 
+def test_lim3_polls_of_a_task_that_made_room_are_answered() -> None:
+    """One waits for a question that may come, the other for the result, on the request that is given up."""
+    host = make_dual_era(proxy_limits=ProxyLimits(followed_tasks=1))
+    handle = handed_out(host, "old-1")
+    first, second = (
+        host.request("tasks/get", {"taskId": handle}, id=name, capabilities=FORMS) for name in ("a", "b")
+    )
+    host.answer("tasks/get", legacy_task("input_required", "old-1"))
+    host.answer("tasks/get", legacy_task("completed", "old-1"))
+    handed_out(host, "old-2")
+    assert view(host.reply_to(first))["inputRequests"] == {}
+    host.answer("tasks/result", {"content": []})
+    assert view(host.reply_to(second))["status"] == "completed"
+    assert len(host.sent_legacy("tasks/result")) == 2
+
+
 # -- listening -----------------------------------------------------------------------------------------------
 
 

@@ -943,9 +943,21 @@ def test_the_stream_of_no_request_is_taken_up_as_well() -> None:
     assert host.waiting("GET") == []
     host.advance(1)
     assert host.legacy("GET").last_event_id == "e1"
-    broken_off(host, "GET", "e1")
-    host.advance(1_000)
-    assert host.legacy("GET").last_event_id == "e1"
+
+
+@pytest.mark.parametrize("request_", ["GET", "tools/call"])
+def test_how_long_a_stream_wants_to_be_left_alone_holds_until_it_says_otherwise(request_: str) -> None:
+    """It is not said anew by a connection that breaks before there is anything on it."""
+    host = legacy_host()
+    host.call()
+    if request_ != "GET":
+        host.answer_http("GET", 405)
+    broken_off(host, request_, "e1", retry_ms=9_000)
+    for retry_ms, wait_ms in ((None, 9_000), (3_000, 9_000), (None, 3_000)):
+        host.advance(wait_ms - 1)
+        assert host.waiting("GET") == []
+        host.advance(1)
+        broken_off(host, "GET", "e1", retry_ms=retry_ms)
 
 
 def test_it_is_taken_up_where_it_was_when_there_was_something_new_on_it() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
-from mcp_tasks_proto.limits import Limits
+from mcp_tasks_proto.limits import DEEPEST_MESSAGE, Limits
 
 NAMES = [bound.name for bound in attrs.fields(Limits)]
 
@@ -28,7 +28,7 @@ def test_one_second_is_a_thousand_milliseconds() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_can_be_set(name: str) -> None:
-    for value in (1, 2**53):
+    for value in (1, DEEPEST_MESSAGE if name == "message_depth" else 2**53):
         assert getattr(Limits(**{name: value}), name) == value
 
 
@@ -37,6 +37,11 @@ def test_each_can_be_set(name: str) -> None:
 def test_none_can_be_switched_off(name: str, value: int) -> None:
     with pytest.raises(ValueError, match=name):
         Limits(**{name: value})
+
+
+def test_wire2_no_message_may_be_nested_so_deep_that_what_holds_it_cannot_be_written() -> None:
+    with pytest.raises(ValueError, match="message_depth"):
+        Limits(message_depth=DEEPEST_MESSAGE + 1)
 
 
 @pytest.mark.parametrize("name", NAMES)

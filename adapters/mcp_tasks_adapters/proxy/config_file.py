@@ -22,12 +22,12 @@ from mcp_tasks_adapters.proxy.config_secrets import Secrets
 from mcp_tasks_adapters.proxy.config_upstreams import read_upstreams, with_environment
 from mcp_tasks_adapters.proxy.encryption import HandleKeys
 from mcp_tasks_adapters.proxy.proxy import HttpUpstream, Policies, StdioUpstream, legacy_policies
-from mcp_tasks_adapters.proxy.toml_tables import ConfigError, Document, Table, listed
+from mcp_tasks_adapters.proxy.toml_tables import MOST, ConfigError, Document, Table, listed
 from mcp_tasks_adapters.stores.sealing import KEYS_VARIABLE, RecordKeys
 from mcp_tasks_adapters.storing import StoreError
 from mcp_tasks_adapters.toolkit.server import LEGACY_POLICIES
 from mcp_tasks_proto.history import DAY_MS, LONGEST_METADATA_MS, LONGEST_PAYLOAD_MS, Retention
-from mcp_tasks_proto.limits import Limits
+from mcp_tasks_proto.limits import DEEPEST_MESSAGE, Limits
 from mcp_tasks_proto.proxy import InputKind, ProxyLimits, ToolProfile
 from mcp_tasks_proto.proxy.patterns import may_begin_with
 from mcp_tasks_proto.proxy.settings import DEFAULT_PROFILE, SEPARATOR
@@ -166,7 +166,8 @@ class _Reader:
 
     def _limits(self, table: Table) -> tuple[Limits, ProxyLimits]:
         names = [bound.name for bound in fields(ProxyLimits)]
-        given = {name: table.number(name) for name in (*names, *CONNECTION_LIMITS)}
+        most = {"message_depth": DEEPEST_MESSAGE}
+        given = {name: table.number(name, most=most.get(name, MOST)) for name in (*names, *CONNECTION_LIMITS)}
         table.close()
         set_here = {name: value for name, value in given.items() if value is not None}
         of_proxy = {name: value for name, value in set_here.items() if name in names}

@@ -16,7 +16,7 @@ from attrs import define, field, frozen
 
 from mcp_tasks_adapters.proxy.toml_lines import Path, find_lines
 
-__all__ = ["ConfigError", "Document", "Mistake", "Table", "listed", "meant"]
+__all__ = ["MOST", "ConfigError", "Document", "Mistake", "Table", "listed", "meant"]
 
 
 MOST: Final = 2**53 - 1

@@ -112,6 +112,7 @@ class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
         self.settings = changed.settings
         if not self.settings.legacy_callers:
             self._registry.end_all()
+            self._hand_greetings_on()
         self._requests.proxy_limits = changed.settings.limits
         self._requests.sealer = changed.settings.sealer
         self._inner.recheck_ms = changed.settings.limits.listening_poll_ms
@@ -149,12 +150,20 @@ class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
             caller=self._caller(received, modern_capabilities(capabilities)),
             replied=partial(self._described, received, request, capabilities),
         )
-        self._greetings[received.exchange] = _Greeting(asked, received.connection, request.id)
+        self._greetings[received.exchange] = _Greeting(asked, received, request.id)
 
     def _greets(self, connection: Hashable, request_id: str | int) -> bool:
         return any(
-            (one.connection, one.request_id) == (connection, request_id) for one in self._greetings.values()
+            (one.received.connection, one.request_id) == (connection, request_id)
+            for one in self._greetings.values()
         )
+
+    def _hand_greetings_on(self) -> None:
+        """Legacy callers are let in no more: who was about to be is told what is spoken here (NEG.9)."""
+        greetings, self._greetings = self._greetings, {}
+        for greeting in greetings.values():
+            self._inner.close(greeting.asked)
+            self._take(greeting.received)
 
     def _described(
         self,
@@ -218,7 +227,7 @@ class _Greeting:
 
     asked: InnerExchange
     """What the engine is asked for it."""
-    connection: Hashable
+    received: MessageReceived
     request_id: str | int
 
 

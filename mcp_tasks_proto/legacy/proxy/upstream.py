@@ -230,7 +230,7 @@ class DualEraUpstream:
         """Do what is due."""
         while (timer := self.timers.pop(now)) is not None:
             match timer:
-                case "followed", str() as task_id:
+                case "lease", str() as task_id:
                     self._leave(task_id)
                 case _ if not self._finder.timer(timer):
                     self._legacy.timer(timer)
@@ -305,30 +305,30 @@ class DualEraUpstream:
         self._tasks[task_id] = None
         self._legacy.follow_task(task_id, capabilities)
         if known is self:
-            self.wait_for_more(task_id, 0)
+            self.extend_lease(task_id, 0)
 
-    def wait_for_more(self, task_id: str, poll_interval_ms: int) -> None:
-        """Follow a task for as long as its caller asks about it here, where there are others to be asked.
+    def extend_lease(self, task_id: str, poll_interval_ms: int) -> None:
+        """Where there are other processes, follow a task only for as long as its caller asks about it here.
 
-        What it asks is asked of who follows it, and by most servers of nobody else meanwhile: a caller that
-        came to this process before, and comes to another one now, would wait for ever.
+        Most servers ask one session at a time: were a task followed for good, a caller whose requests go to
+        another process by now would never be asked there.
         """
         if self.several and task_id in self._tasks:
             patience_ms = max(self.settings.limits.request_state_ms, 2 * poll_interval_ms)
-            self.timers.set(("followed", task_id), min(self._finder.now + patience_ms, LAST_MS))
+            self.timers.set(("lease", task_id), min(self._finder.now + patience_ms, LAST_MS))
 
     def _leave(self, task_id: str) -> None:
         self._tasks.pop(task_id, None)
-        self.timers.clear(("followed", task_id))
+        self.timers.clear(("lease", task_id))
         self._legacy.leave_task(task_id)
 
-    def is_unasked(self) -> bool:
-        """Whether tasks that wait for input, and have asked nothing here, may have asked elsewhere."""
+    def may_ask_elsewhere(self) -> bool:
+        """Whether a task that waits for input, and asks nothing here, may be asking another process."""
         return self.several and self.era == "legacy" and self._legacy.can_answer
 
-    def are_strange(self, task_id: str, keys: Collection[str]) -> bool:
+    def asked_elsewhere(self, task_id: str, keys: Collection[str]) -> bool:
         """Whether any of these keys may be of what a task has asked another process."""
-        return self.era != "modern" and self._legacy.are_strange(task_id, keys)
+        return self.era != "modern" and self._legacy.asked_elsewhere(task_id, keys)
 
     # -- to the upstream -----------------------------------------------------------------------------------
 

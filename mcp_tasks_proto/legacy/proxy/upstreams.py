@@ -162,21 +162,21 @@ class DualEraUpstreams(ProxyEngine):
 
     # -- what tasks of legacy upstreams ask ----------------------------------------------------------------
 
-    def _unasked(self, binding: Binding) -> bool:
+    def _may_ask_elsewhere(self, binding: Binding) -> bool:
         way = self._ways.get((binding.upstream, binding.authorization))
-        return way is not None and way.is_unasked()
+        return way is not None and way.may_ask_elsewhere()
 
-    def _strange(self, binding: Binding, keys: Collection[str]) -> bool:
+    def _asked_elsewhere(self, binding: Binding, keys: Collection[str]) -> bool:
         way = self._ways.get((binding.upstream, binding.authorization))
         assert binding.upstream_task_id is not None  # it was just asked about
         # There is no way to a server that is not configured any more: what it asked, nobody knows.
-        return bool(keys) if way is None else way.are_strange(binding.upstream_task_id, keys)
+        return bool(keys) if way is None else way.asked_elsewhere(binding.upstream_task_id, keys)
 
-    def _used(self, binding: Binding) -> None:
+    def _asked_about(self, binding: Binding) -> None:
         way = self._ways.get((binding.upstream, binding.authorization))
         assert binding.upstream_task_id is not None  # it was just asked about
         if way is not None:  # there is none where nothing could be sent
-            way.wait_for_more(binding.upstream_task_id, binding.poll_interval_ms)
+            way.extend_lease(binding.upstream_task_id, binding.poll_interval_ms)
             self._touched(way)
 
     # -- ways ----------------------------------------------------------------------------------------------

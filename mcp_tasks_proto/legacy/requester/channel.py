@@ -88,6 +88,8 @@ class _Pending:
     """How its stream last broke off, where it is to be taken up again."""
     fruitless: int = 0
     """How often that brought nothing new, in a row."""
+    retry_ms: int = 0
+    """How long its stream last asked to be left alone before it is taken up."""
     in_flight: bool = False
     """Whether something of it is with the transport."""
 
@@ -313,7 +315,8 @@ class Channel:
             return False
         # It was sent, whatever becomes of taking up its stream.
         pending.broken, pending.in_flight = evolve(fact, sent=True), False
-        wait_ms = max(fact.retry_ms or 0, backoff(self.settings, pending.fruitless))
+        pending.retry_ms = pending.retry_ms if fact.retry_ms is None else fact.retry_ms
+        wait_ms = max(pending.retry_ms, backoff(self.settings, pending.fruitless))
         self.timers.set(("resume", pending.sent.request), self.now + wait_ms)
         return True
 

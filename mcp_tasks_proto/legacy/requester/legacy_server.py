@@ -244,7 +244,8 @@ class LegacyServer:
         followed.capabilities = capabilities
 
     def leave_task(self, task_id: str) -> None:
-        """Follow it no longer."""
+        """Follow it no longer; polls of it that wait are answered all the same."""
+        self._tasks.release(task_id)
         self._tasks.settled(task_id)
 
     @property
@@ -252,9 +253,9 @@ class LegacyServer:
         """Whether there is anybody here to be asked."""
         return self._tasks.can_answer
 
-    def are_strange(self, task_id: str, keys: Iterable[str]) -> bool:
-        """As :meth:`FollowedTasks.are_strange`."""
-        return self._tasks.are_strange(task_id, keys)
+    def asked_elsewhere(self, task_id: str, keys: Iterable[str]) -> bool:
+        """As :meth:`FollowedTasks.asked_elsewhere`."""
+        return self._tasks.asked_elsewhere(task_id, keys)
 
     def settled(self, call: Hashable, outcome: Outcome) -> None:
         """A call of the engine's is over."""

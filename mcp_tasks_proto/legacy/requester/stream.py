@@ -32,6 +32,8 @@ class ServerStream:
     _failures: int = field(init=False, default=0)
     _last_event_id: str | None = field(init=False, default=None)
     """Where it broke off."""
+    _retry_ms: int = field(init=False, default=0)
+    """How long it last asked to be left alone before it is opened again."""
 
     def want(self) -> None:
         """Have it open, unless it is, or will soon be again, or the server does not have it."""
@@ -62,7 +64,8 @@ class ServerStream:
 
     def lose(self) -> None:
         """The session is gone, and its stream with it; the next one may have another."""
-        self._refused, self._failures, self._last_event_id = False, 0, None
+        self._refused, self._failures = False, 0
+        self._last_event_id, self._retry_ms = None, 0
         self.channel.timers.clear(STREAM)
         self.end()
         self.opened()
@@ -80,11 +83,11 @@ class ServerStream:
         if isinstance(fact, ResponseReceived) and fact.http is not None and 400 <= fact.http.status < 500:
             self._refused = True
             return
-        asked_ms = 0
         if isinstance(fact, RequestFailed) and fact.last_event_id is not None:
             news = fact.last_event_id != self._last_event_id
-            self._last_event_id, asked_ms = fact.last_event_id, fact.retry_ms or 0
+            self._last_event_id = fact.last_event_id
+            self._retry_ms = self._retry_ms if fact.retry_ms is None else fact.retry_ms
             self._failures = 0 if news else self._failures
         self._failures += 1
-        wait_ms = max(backoff(self.channel.settings, self._failures), asked_ms)
+        wait_ms = max(backoff(self.channel.settings, self._failures), self._retry_ms)
         self.channel.timers.set(STREAM, self.channel.now + wait_ms)

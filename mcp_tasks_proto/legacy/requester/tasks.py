@@ -226,6 +226,14 @@ class FollowedTasks:
         for inner, task in parked.items():
             self._show(inner, followed, task)
 
+    def release(self, task_id: str) -> None:
+        """Have the polls of a task go on that wait for what comes to those who follow it."""
+        followed = self._tasks.get(task_id)
+        if followed is not None:
+            if followed.ended:
+                self._ask_anew(followed)
+            self.unpark(followed)
+
     def waited_long_enough(self, task_id: str) -> None:
         """No question has come to a task that waits for input; it may have come before (LEG.8)."""
         self.unpark(self._tasks[task_id])
@@ -277,10 +285,9 @@ class FollowedTasks:
         keys = (base if number == 1 else f"{base}.{number}" for number in count(1))
         return next(key for key in keys if followed.has_room(key))
 
-    def are_strange(self, task_id: str, keys: Iterable[str]) -> bool:
-        """Whether any of these keys looks like one that another process has made for what the task asks.
-
-        Where keys last, no process has keys of its own.
+    def asked_elsewhere(self, task_id: str, keys: Iterable[str]) -> bool:
+        """Whether any of these keys may be of what the task has asked another process: it looks as if made
+        there. Where keys last, no process has keys of its own.
         """
         followed = self._tasks.get(task_id)
         known: Mapping[str, Question] = {} if followed is None else followed.questions

@@ -208,7 +208,7 @@ class LegacyDoor(ABC, Generic[_Step]):
     def _in_flight(self, received: MessageReceived, request: Request) -> bool:
         """Whether a request with this id awaits its answer on the same channel, in whichever era (WIRE.3).
 
-        ``initialize`` is no exception, as what is asked on the channel or as what awaits its answer there.
+        That goes for an ``initialize`` as well, be it this request or the one in flight.
         """
         connection = received.connection
         if connection is None:  # over HTTP its session says so, once it is found
@@ -224,7 +224,7 @@ class LegacyDoor(ABC, Generic[_Step]):
     def _message_received(self, received: MessageReceived) -> None:
         """Find out whose message it is, once it does not say so itself."""
         http = received.http
-        if self._registry.holds(received.exchange):
+        if self._holds(received.exchange):
             raise LocalProtocolError("MessageReceived: this exchange is open already")
         parsed = parse_message(received.message)
         if isinstance(parsed, Request) and self._in_flight(received, parsed):
