@@ -20,7 +20,17 @@ from mcp_tasks_proto.proxy import (
     Upstream,
 )
 from tests.unit.dual_era_proxy_world import DualEraHost, legacy_task, make_dual_era
-from tests.unit.proxy_world import FORMS, ToyAead, make_settings, reason, result, view
+from tests.unit.proxy_world import (
+    FORMS,
+    ToyAead,
+    ask,
+    handed_out,
+    make_settings,
+    reason,
+    result,
+    task,
+    view,
+)
 from tests.unit.world import ACCEPTED, form
 
 FORM: Final[dict[str, Any]] = {
@@ -130,6 +140,23 @@ def test_upd3_what_was_answered_or_never_asked_is_ignored() -> None:
         host.advance(2_000)
         assert view(host.reply_to(update)) == {}, ignored
     assert len(host.responses()) == 1
+
+
+def test_upd3_a_modern_upstream_is_asked_in_no_process_and_its_keys_are_its_own() -> None:
+    host = make_dual_era(Upstream(name="renderer", era="modern"), **SHARED)
+    handle = handed_out(host)
+    params = {"inputResponses": {"elicitation.0.1": ACCEPTED}}
+    update = ask(host, "tasks/update", handle, params=params)
+    host.answer("tasks/get", {"resultType": "complete", **task("working")})
+    assert view(host.reply_to(update)) == {}
+
+
+def test_upd3_where_nobody_can_be_asked_no_answer_is_acknowledged_either() -> None:
+    """Other processes may have been started with other settings."""
+    host = make_dual_era(KNOWN, input_kinds=frozenset())
+    handle = start(host)
+    update = answer(host, handle, "elicitation.0.1", status="working")
+    assert reason(host.reply_to(update)) == "asked_elsewhere"
 
 
 def test_upd3_what_was_answered_here_is_answered_whatever_others_are_asked() -> None:

@@ -694,6 +694,29 @@ def test_lim3_an_update_that_took_too_long_is_over_whatever_its_answer_does_late
     assert len([one for one in host.of(Reply) if one.exchange == update]) == 1
 
 
+def test_lim3_of_an_update_that_took_too_long_one_answer_may_have_got_there() -> None:
+    host = make_dual_era(proxy_limits=ProxyLimits(request_timeout_ms=1000))
+    handle = handed_out(host)
+    waits_for_input(host, handle, "old-7")
+    other = {**FORM, "message": "And which colour?", "_meta": related("old-7")}
+    host.asks("elicitation/create", other, on="tasks/result", id="q2")
+    keys = waits_for_input(host, handle, "old-7")
+    assert len(keys) == 2
+    answers = {"taskId": handle, "inputResponses": dict.fromkeys(keys, ACCEPTED)}
+    update = host.request("tasks/update", answers, capabilities=FORMS)
+    host.answer("tasks/get", legacy_task("input_required"))
+    host.accept("a response")
+    host.advance(400)
+    broken = host.waiting("tasks/result").request
+    host.give(UpstreamAnswered(request=broken, message=None, http_status=500))
+    host.request("tasks/get", {"taskId": handle}, capabilities=FORMS)
+    host.answer("tasks/get", legacy_task("input_required"))
+    host.asks("elicitation/create", other, on="tasks/result", id="q3")
+    host.advance(600)
+    assert reason(host.reply_to(update)) == "upstream_unavailable"
+    assert [one["id"] for one in host.responses()] == ["q old-7", "q2", "q3"]
+
+
 def test_lim3_nothing_is_held_of_updates_that_took_too_long_however_often_the_server_asks_again() -> None:
     """Each time that it does, the answer has as long to get there as it had at first."""
     host = make_dual_era(proxy_limits=ProxyLimits(request_timeout_ms=1000))

@@ -258,10 +258,13 @@ def test_leg4_a_task_that_has_failed_may_have_failed_with_any_error(code: int) -
 
 
 @pytest.mark.parametrize("status", ["completed", "failed"])
-def test_req3_an_http_status_that_says_that_the_server_failed_is_about_the_server(status: str) -> None:
+@pytest.mark.parametrize("http_status", [500, 503])
+def test_req3_an_http_status_that_says_that_the_server_failed_is_about_the_server(
+    status: str, http_status: int
+) -> None:
     host, call = following()
     poll(host, status)
-    stopping = HttpReply(status=503, retry_after_ms=5_000)
+    stopping = HttpReply(status=http_status, retry_after_ms=5_000)
     host.refuse("tasks/result", -32603, "shutting down", http=stopping)
     host.advance(4_999)
     assert host.waiting("tasks/get") == []
@@ -299,6 +302,13 @@ def test_req3_who_waits_for_the_end_on_an_open_stream_asks_again_likewise() -> N
     poll(host, "completed", at=2)
     host.reply("tasks/result", related())
     assert outcome(host, call) == Completed(FINAL)
+
+
+def test_req3_what_is_said_on_an_open_stream_is_the_end_likewise_when_it_is_not_asked_again() -> None:
+    host, call, _ = asked(limits=RequesterLimits(result_attempts=1))
+    poll(host, "completed", at=2)
+    host.refuse("tasks/result", -32603, "down")
+    assert outcome(host, call) == Failed(code=-32603, message="down", fault=Fault.SERVER)
 
 
 def test_req3_a_poll_that_fails_is_not_the_end() -> None:
