@@ -159,6 +159,14 @@ def test_upd3_where_nobody_can_be_asked_no_answer_is_acknowledged_either() -> No
     assert reason(host.reply_to(update)) == "asked_elsewhere"
 
 
+def test_upd3_an_answer_of_a_task_that_makes_room_for_another_is_not_acknowledged() -> None:
+    host = make_dual_era(KNOWN, proxy_limits=ProxyLimits(followed_tasks=1))
+    update = answer(host, start(host), "elicitation.0.1")
+    host.request("tools/call", {"name": "render", "arguments": {}}, capabilities=FORMS)
+    host.answer("tools/call", {"task": legacy_task(task_id="old-8")})
+    assert reason(host.reply_to(update)) == "asked_elsewhere"
+
+
 def test_upd3_what_was_answered_here_is_answered_whatever_others_are_asked() -> None:
     """Its acknowledgement may have been lost; the task has not gone on yet, and asks nothing more here."""
     host = make_dual_era(KNOWN, **SHARED)
