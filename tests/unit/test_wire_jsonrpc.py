@@ -358,6 +358,11 @@ def test_what_is_nested_just_deep_enough_is_written_by_every_interpreter() -> No
     assert json_size(value) == 1_028
 
 
+def test_many_containers_beside_each_other_are_not_deep() -> None:
+    value = {"a": [[]] * 600}
+    assert json_size(value) == len(encode(value)) == 1_807
+
+
 # -- parse_message -----------------------------------------------------------------------------------
 
 
