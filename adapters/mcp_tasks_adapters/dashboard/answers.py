@@ -9,7 +9,8 @@ from typing import Any, Final
 from attrs import frozen
 
 from mcp_tasks_adapters.driver import Channel
-from mcp_tasks_proto.errors import ErrorCode, ErrorObject, unknown_task
+from mcp_tasks_proto.errors import STOPPING, ErrorCode, ErrorObject, unknown_task
+from mcp_tasks_proto.proxy.errors import TROUBLE_TABLE
 
 __all__ = [
     "CANNOT_BE_READ",
@@ -72,7 +73,7 @@ FAILED: Final = refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "failed", "The request
 CANNOT_BE_READ: Final = refusal(HTTPStatus.BAD_REQUEST, "bad_request", "The request's body cannot be read.")
 
 _BUSY: Final = frozenset(
-    {"upstream_unavailable", "store_unavailable", "asked_elsewhere", "exchanges", "shutting_down"}
+    {STOPPING, "exchanges", *(one.value for one, (_, retryable) in TROUBLE_TABLE.items() if retryable)}
 )
 """Reasons that pass by themselves."""
 

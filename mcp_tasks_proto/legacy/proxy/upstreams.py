@@ -163,21 +163,25 @@ class DualEraUpstreams(ProxyEngine):
     # -- what tasks of legacy upstreams ask ----------------------------------------------------------------
 
     def _may_ask_elsewhere(self, binding: Binding) -> bool:
-        way = self._ways.get((binding.upstream, binding.authorization))
+        way = self._way_of(binding)
         return way is not None and way.may_ask_elsewhere()
 
     def _asked_elsewhere(self, binding: Binding, keys: Collection[str]) -> bool:
-        way = self._ways.get((binding.upstream, binding.authorization))
+        way = self._way_of(binding)
         assert binding.upstream_task_id is not None  # it was just asked about
         # There is no way to a server that is not configured any more: what it asked, nobody knows.
         return bool(keys) if way is None else way.asked_elsewhere(binding.upstream_task_id, keys)
 
     def _asked_about(self, binding: Binding) -> None:
-        way = self._ways.get((binding.upstream, binding.authorization))
+        way = self._way_of(binding)
         assert binding.upstream_task_id is not None  # it was just asked about
         if way is not None:  # there is none where nothing could be sent
             way.extend_lease(binding.upstream_task_id, binding.poll_interval_ms)
             self._touched(way)
+
+    def _way_of(self, binding: Binding) -> DualEraUpstream | None:
+        """Return the way that what is asked about a task goes."""
+        return self._ways.get((binding.upstream, binding.authorization))
 
     # -- ways ----------------------------------------------------------------------------------------------
 
