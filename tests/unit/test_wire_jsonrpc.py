@@ -359,7 +359,7 @@ def test_what_is_nested_just_deep_enough_is_written_by_every_interpreter() -> No
 
 
 def test_many_containers_beside_each_other_are_not_deep() -> None:
-    value = {"a": [[]] * 600}
+    value: dict[str, Any] = {"a": [[]] * 600}
     assert json_size(value) == len(encode(value)) == 1_807
 
 
