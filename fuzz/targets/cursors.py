@@ -149,4 +149,4 @@ def _check_dashboard(method: bytes, target: bytes, body: bytes) -> None:
         case AssignOne(assignee=str(name)):
             assert 0 < len(name) <= NAME_CHARS, "LIM.3: a longer name than may be"
         case ControlOne(responses=responses):
-            assert (responses is not None) == target.endswith(b"/answers")
+            assert (responses is not None) == target.partition(b"?")[0].endswith(b"/answers")

@@ -78,7 +78,10 @@ GRACE_MS: Final = 10_000
 STORE_RETRY_MS: Final = 30_000
 """How long a store that has not answered is left alone, at most."""
 POLL_MS: Final = 1_000
-LIMITS: Final = Limits(cancel_grace_ms=GRACE_MS, input_keys=6, resumptions=2, poll_interval_ms=POLL_MS)
+LIMITS: Final = Limits(
+    cancel_grace_ms=GRACE_MS, input_keys=6, resumptions=2, poll_interval_ms=POLL_MS, save_attempts=1_000
+)
+"""More attempts to save than one task has changes at the same time: the model knows no other number."""
 CALLERS: Final = ("ada", "bob")
 FORMS: Final[dict[str, Any]] = {"elicitation": {}}
 FORM: Final[dict[str, Any]] = {
