@@ -318,7 +318,7 @@ class World:
         return bool(set(self.streams) - set(self.agreed))
 
     def _compare(self, effects: list[RequesterEffect], polls: Mapping[int, str] | None) -> None:
-        """Compare what was done; ``polls``: those of which tasks were under way, where streams may end in time.
+        """Compare what was done; ``polls``: those under way, by request, where streams may end in time.
 
         A stream and a poll may have run out at the same time. Which was first, the order of their ends says:
         a poll that was still awaited then is what there is to do about the stream's end.
