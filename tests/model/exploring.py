@@ -3,6 +3,14 @@
 Two states are one when nothing that may still happen tells them apart: :func:`shape` writes down all
 that the engine, the store and the model hold, without the numbers that only name things and the moments that
 only were.
+
+Every state within :class:`Bounds` is visited, and these are narrow. There are no lifetimes that run out, no
+progress, no checkpoints, no questions withdrawn, no callers that leave, no stores that fail, and a host that
+neither ends a task by itself nor changes its lifetime. One process runs at a time. Lost work is taken over,
+once, by the one that begins: it is neither given up nor lost again. What waits at the store is about one
+task, but for graces that elapse meanwhile; what is only looked up is looked up at once. An update answers one
+question, and fits; nobody asks again for what is under way or done; about a task that has ended nothing is
+begun any more. Strangers are no part of it: a check may let them in, but nothing goes on from there.
 """
 
 from __future__ import annotations
@@ -30,6 +38,8 @@ class Bounds:
     tasks: int = 2
     names: tuple[str, ...] = ("q",)
     """What each run of the work asks, in one question."""
+    ends: tuple[str, ...] = ("completed", "failed", "cancelled")
+    """How a worker may end, at any time."""
     in_flight: int = 2
     """Changes, all of one task, that wait at the store at once."""
     in_flight_after_crash: int = 1
@@ -125,7 +135,8 @@ def _moves_of(world: World, number: int, bounds: Bounds) -> Iterator[Move]:
         run = world.workers[task_id(number)].run
         if not any(question.ask == f"run {run}" for question in task.questions.values()):
             yield "ask", number, f"run {run}", *bounds.names
-        yield "end", number, "completed"
+        for how in bounds.ends:
+            yield "end", number, how
 
 
 def explore(bounds: Bounds, check: Callable[[World], None]) -> Explored:

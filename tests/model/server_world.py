@@ -567,9 +567,10 @@ class World:
     def check_bounds(self) -> None:
         """What must be so at any time: the engine holds what is under way, and no more (LIM.3)."""
         tasks = self.engine._tasks
-        assert len(tasks._questions) <= len(self.asked)
-        assert len(self.engine._exchanges.by_key) <= len(self.acts)
-        assert set(tasks._workers) <= {name for name, worker in self.workers.items() if not worker.over}
+        assert len(tasks._questions) <= len(self.asked), "LIM.3: questions that nobody answers"
+        assert len(self.engine._exchanges.by_key) <= len(self.acts), "LIM.3: exchanges that are over"
+        running = {name for name, worker in self.workers.items() if not worker.over}
+        assert set(tasks._workers) <= running, "LIM.3: workers that have ended"
         assert self.deadline is None or self.deadline >= 0
         numbers_only = [asked.effect.token for asked in self.asked]
         assert len(set(numbers_only)) == len(numbers_only), "no two questions under one token"

@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from attrs import evolve
 
 from mcp_tasks_proto import (
+    AcceptReport,
     CallBecameTask,
+    CancelReason,
     Delete,
+    DeliverInput,
+    Effect,
+    ExchangeClosed,
     ExpiredFound,
     FindExpired,
+    HttpHead,
+    Input,
+    InputAnswer,
+    LegacyInput,
     Load,
     Loaded,
+    OpenStream,
     Quota,
+    RejectReport,
     Reply,
+    RequestCancel,
+    ResumeWork,
     Save,
     SaveConflict,
     Saved,
     SaveRefused,
+    Send,
+    SessionEnded,
     StartWork,
     Status,
+    Step,
+    StopCall,
+    StreamRequested,
     TaskRecord,
+    TimePassed,
+    TtlChanged,
+    WorkProgressed,
 )
-from mcp_tasks_proto.testing import DictStore, request
+from mcp_tasks_proto.testing import DictStore, ServerHost, request
 from tests.unit.world import NEVER, OTHER, START, TASK, THIRD, call, listen, make_host, working
 
 RECORD = TaskRecord(
@@ -158,3 +181,124 @@ def test_the_host_wakes_the_engine_at_each_deadline_on_the_way() -> None:
 def test_the_host_makes_a_task_only_of_a_call_that_runs() -> None:
     with pytest.raises(AssertionError):
         make_host().create_task("no such tool", task_id=TASK)
+
+
+# -- what it holds an engine to --------------------------------------------------------------------
+
+OVER = Reply(1, {}, 200)
+SENT = Send(1, {})
+TAKEN = AcceptReport("r")
+REFUSED = RejectReport("r", "too late")
+BEGUN = StartWork(1, TASK)
+RESUMED = ResumeWork(
+    task_id=TASK, resumption=1, tool="t", arguments={}, client_capabilities={}, principal=None
+)
+ANSWER = InputAnswer("k", "ask", "name", {})
+ANSWERED = DeliverInput(TASK, (ANSWER,))
+STOP = RequestCancel(TASK, CancelReason.REQUESTED)
+REPORT = WorkProgressed(task_id=TASK, token="r")
+HTTP = HttpHead(headers={})
+
+
+class Liar:
+    """An engine that says what it was told to, one step for each input."""
+
+    def __init__(self, *steps: Step) -> None:
+        self.steps = list(steps)
+
+    def handle(self, fact: Input | LegacyInput, *, now: int) -> Step:
+        """Return the next step."""
+        return self.steps.pop(0)
+
+
+def lying(*steps: list[Effect], held: bool = False) -> ServerHost:
+    """Return a host of such an engine."""
+    engine: Any = Liar(*(Step(tuple(effects)) for effects in steps))
+    return ServerHost(engine=engine, held=held)
+
+
+@pytest.mark.parametrize(
+    ("broken", "effects"),
+    [
+        ("an exchange that goes on", [Reply(2, {}, 200)]),
+        ("an exchange that goes on", [Send(2, {})]),
+        ("an exchange that goes on", [OpenStream(2)]),
+        ("an exchange that goes on", [OVER, OVER]),
+        ("an exchange that goes on", [OVER, SENT]),
+        ("an exchange that goes on", [OVER, OpenStream(1)]),
+        ("an exchange that goes on", [StopCall(1), OVER]),
+        ("a report without an answer", [TAKEN]),
+        ("a report without an answer", [REFUSED]),
+        ("a question with a token of its own", [Load(TASK, 1), Load(OTHER, 1)]),
+        ("a worker that was begun", [ANSWERED]),
+        ("a worker that was begun", [STOP]),
+        ("a worker that was begun", [StartWork(1, OTHER), STOP]),
+        ("an answer, delivered once", [BEGUN, ANSWERED, ANSWERED]),
+        ("an answer, delivered once", [BEGUN, DeliverInput(TASK, (ANSWER, ANSWER))]),
+        ("a worker that is told to stop once", [BEGUN, STOP, STOP]),
+    ],
+)
+@pytest.mark.parametrize("held", [False, True])
+def test_a_broken_promise_is_told(broken: str, effects: list[Effect], held: bool) -> None:
+    host = lying(effects, held=held)
+    with pytest.raises(AssertionError, match=broken):
+        host.send({})
+
+
+def test_what_is_said_to_somebody_who_is_gone_is_told() -> None:
+    host = lying([], [OVER])
+    exchange = host.send({})
+    with pytest.raises(AssertionError, match="an exchange that goes on"):
+        host.give(ExchangeClosed(exchange))
+
+
+@pytest.mark.parametrize("again", [TAKEN, REFUSED])
+def test_a_second_answer_to_a_report_is_told(again: Effect) -> None:
+    host = lying([TAKEN], [again])
+    host.give(REPORT)
+    with pytest.raises(AssertionError, match="a report without an answer"):
+        host.send({})
+
+
+def test_a_token_that_still_waits_at_the_store_is_told() -> None:
+    host = lying([Load(TASK, 1)], [Load(OTHER, 2), Load(OTHER, 1)], held=True)
+    host.send({})
+    with pytest.raises(AssertionError, match="a question with a token of its own"):
+        host.send({})
+
+
+@pytest.mark.parametrize("deadline", [START - 1, START])
+def test_a_deadline_that_stays_in_the_past_is_told(deadline: int) -> None:
+    engine: Any = Liar(Step((), deadline), Step((), deadline))
+    host = ServerHost(engine=engine, now=START)
+    host.send({})
+    with pytest.raises(AssertionError, match="a deadline that has passed"):
+        host.advance(0)
+
+
+def test_kept_promises_are_not() -> None:
+    """A token is free once it is answered, and a worker that takes over has heard nothing yet."""
+    host = lying(
+        [OpenStream(1), SENT, Load(TASK, 1)],
+        [Load(TASK, 1), OVER],
+        [BEGUN, ANSWERED, STOP],
+        [RESUMED, ANSWERED, STOP],
+        [],
+        [TAKEN, REFUSED],
+    )
+    host.send({})
+    host.give(TimePassed())
+    host.give(REPORT)
+    host.give(TtlChanged(task_id=TASK, ttl_ms=None, token="r"))
+    assert len(host.effects) == 11
+
+
+@pytest.mark.parametrize(
+    "opened", [StreamRequested(exchange=1, http=HTTP), SessionEnded(exchange=1, http=HTTP)]
+)
+def test_streams_and_sessions_have_exchanges_as_well(opened: LegacyInput) -> None:
+    """One that has ended may be begun anew under the same key."""
+    host = lying([OVER], [SENT, OVER])
+    host.give(opened)
+    host.give(opened)
+    assert host.effects == [OVER, SENT, OVER]
