@@ -206,12 +206,13 @@ class Requests:
         if not is_view(result) or not result["taskId"]:
             self._orphaned(path.upstream, path.authorization, result.get("taskId"))
             return in_the_way("upstream_invalid")
+        since = self.stage.now
         bound = yield from self._bound(
             path,
             name,
             caller,
             result["taskId"],
-            lambda handle, now: self.model.made(handle, name, path, caller, result, now),
+            lambda handle, now: self.model.made(handle, name, path, caller, result, now, since_ms=since),
         )
         if bound.early == SAVED and story.open and path.row == "collapse":
             return (yield from self._watched(story, name, caller, bound.handle, first=True))
@@ -360,13 +361,13 @@ class Requests:
         self, story: Story, call: Sends, name: str, path: Path, caller: ProxyCaller
     ) -> Generator[Want, Any, bool]:
         """The call has taken long: it becomes a task, unless it is answered before that is durable."""
-        node = self.stage.node
+        node, since = self.stage.node, self.stage.now
         bound = yield from self._bound(
             path,
             name,
             caller,
             None,
-            lambda handle, now: self.model.promoted(handle, name, path, caller, node, now),
+            lambda handle, now: self.model.promoted(handle, name, path, caller, node, now, since_ms=since),
         )
         in_time = story.open and call.early is None
         if bound.early == SAVED and not in_time:

@@ -132,8 +132,13 @@ class ProxyModel:
         caller: ProxyCaller,
         result: Mapping[str, Any],
         now: int,
+        *,
+        since_ms: int | None = None,
     ) -> PeerAnswer:
-        """An upstream's new task has this handle, and that is durable (PRX.6, PRX.8, LIFE.3)."""
+        """An upstream's new task has this handle, and that is durable (PRX.6, PRX.8, LIFE.3).
+
+        It counts from ``since_ms``, when the upstream had answered, or else from now.
+        """
         assert is_view(result), "a task that can be bound"
         binding = ModelBinding(
             handle=handle,
@@ -145,7 +150,7 @@ class ProxyModel:
             tool=name,
             kinds=path.kinds,
             created_at=result["createdAt"],
-            bound_at_ms=now,
+            bound_at_ms=now if since_ms is None else since_ms,
             ttl_ms=clamped_ttl(result.get("ttlMs"), self.keep_ms),
             hidden=path.row == "collapse",
         )
@@ -153,9 +158,20 @@ class ProxyModel:
         return _created(shown_task(result, binding, self.clamps))
 
     def promoted(
-        self, handle: str, name: str, path: Path, caller: ProxyCaller, node: str, now: int
+        self,
+        handle: str,
+        name: str,
+        path: Path,
+        caller: ProxyCaller,
+        node: str,
+        now: int,
+        *,
+        since_ms: int | None = None,
     ) -> PeerAnswer:
-        """A call that takes long has become a task of the proxy's own, and that is durable (PRX.16)."""
+        """A call that takes long has become a task of the proxy's own, and that is durable (PRX.16).
+
+        It counts from ``since_ms``, when it was to become one, or else from now.
+        """
         binding = ModelBinding(
             handle=handle,
             upstream=path.upstream,
@@ -165,7 +181,7 @@ class ProxyModel:
             project=caller.project,
             tool=name,
             created_at=SOME_TEXT,
-            bound_at_ms=now,
+            bound_at_ms=now if since_ms is None else since_ms,
             ttl_ms=min(self.keep_ms, self.payload_ms),
             node=node,
         )
