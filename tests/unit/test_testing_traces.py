@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_tasks_proto import Limits, Reply, Send, StartTool
+from mcp_tasks_proto import Limits, ListTasks, Reply, Send, StartTool
 from mcp_tasks_proto.testing.traces import TraceError, play
 from mcp_tasks_proto.testing.traces.effects import Teller
 from mcp_tasks_proto.vocabulary import SERVER_INFO, SUBSCRIPTION_ID
@@ -259,6 +259,48 @@ def test_a_store_that_is_shown() -> None:
     assert told("store fails", before=sweep) == []
 
 
+# -- both eras -----------------------------------------------------------------------------------------
+
+INITIALIZE = (
+    'client 1 {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": '
+    '{"protocolVersion": "2025-11-25", "capabilities": {}}} as ann on stdio'
+)
+LIST = 'client 2 {"jsonrpc": "2.0", "id": 2, "method": "tasks/list", "params": {}}'
+BOTH = "    server   speaks 2025-11-25\n    server   tool render optional\n"
+
+
+def test_a_server_that_speaks_2025_11_25_as_well_has_sessions_with_tasks() -> None:
+    greeting, *_ = told(INITIALIZE, before=BOTH)
+    assert '"tasks": {"list": {}' in greeting
+    assert told(INITIALIZE, f"{LIST} as ann on stdio", before=BOTH) == ['reply 2 no resultType {"tasks": []}']
+    assert told("client 1 tools/call render", before=BOTH) == ["start tool 1 render {}, may become a task"]
+
+
+def test_a_server_that_speaks_no_other_version_has_no_sessions() -> None:
+    before = BOTH.replace("2025-11-25", "2026-07-28")
+    assert told(INITIALIZE, before=before)[0].startswith("reply 1 error -32")
+
+
+def test_a_request_state_in_the_place_of_a_cursor() -> None:
+    asked = ("client 0 tools/call render as ann", "handler 0 asks confirm")
+    refused = told(*asked, INITIALIZE, f"{LIST} cursor 0 as ann on stdio", before=BOTH)
+    assert refused[0].startswith('reply 2 error -32602 "Invalid params: cursor')
+    listed = told(*asked, INITIALIZE, f"{LIST} as ann on stdio", before=BOTH)
+    assert listed == ['reply 2 no resultType {"tasks": []}']
+
+
+def test_what_has_no_place_for_a_cursor_has_none() -> None:
+    assert "not understood: cursor" in fails('client 2 {"jsonrpc": "2.0"} cursor 1')
+
+
+def test_a_store_that_is_shown_lists_tasks() -> None:
+    before = "    server   shows store\n" + BOTH
+    asks = (INITIALIZE, f"{LIST} as ann on stdio")
+    assert told(*asks, before=before) == ["list tasks of ann, 100 at most"]
+    assert told(*asks, "store does it", before=before) == ['reply 2 no resultType {"tasks": []}']
+    assert told(*asks, "store fails", before=before)[0].startswith("reply 2 error -32603")
+
+
 # -- what cannot be played -----------------------------------------------------------------------------
 
 
@@ -385,6 +427,11 @@ def test_a_call_that_may_not_become_a_task() -> None:
         principal=None,
     )
     assert Teller(0, Limits(), {}, {}).tell(start) == "start tool 5 render {}"
+
+
+def test_where_a_page_of_tasks_begins() -> None:
+    listed = ListTasks(principal="ann", after="T-0123456789abcdefghijk", limit=5, token=0)
+    assert Teller(0, Limits(), {}, {}).tell(listed) == "list tasks of ann after T, 5 at most"
 
 
 # -- several nodes ---------------------------------------------------------------------------------

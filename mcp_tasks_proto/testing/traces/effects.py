@@ -22,6 +22,7 @@ capabilities are left out.
 ``tell T to stop: requested``                   or ``expired``, ``ended``, ``taken over``
 ``accept T completes``                          the report is durable, or was too late to matter
 ``save T 1 -> 2 working``                       or ``save T new working``
+``list tasks of alice after T, 100 at most``    for a caller of 2025-11-25; of a first page, without ``after``
 ==============================================  ==============================================================
 """
 
@@ -40,6 +41,7 @@ from mcp_tasks_proto.effects import (
     Effect,
     FindExpired,
     Forward,
+    ListTasks,
     Load,
     RejectReport,
     Reply,
@@ -202,6 +204,10 @@ class Teller:
     def _find_expired(self, find: FindExpired) -> str:
         return f"find expired at +{find.now_ms - self.start}, {find.limit} at most"
 
+    def _list_tasks(self, listed: ListTasks) -> str:
+        after = "" if listed.after is None else f" after {task_name(listed.after)}"
+        return f"list tasks of {listed.principal}{after}, {listed.limit} at most"
+
 
 _TELL: Final[Mapping[type, Callable[[Teller, Any], str]]] = {
     Reply: Teller._reply,
@@ -219,6 +225,7 @@ _TELL: Final[Mapping[type, Callable[[Teller, Any], str]]] = {
     Save: Teller._save,
     Delete: Teller._delete,
     FindExpired: Teller._find_expired,
+    ListTasks: Teller._list_tasks,
 }
 
 _EPOCH: Final = datetime(1970, 1, 1)

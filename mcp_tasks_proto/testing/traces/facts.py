@@ -9,11 +9,15 @@
         4 subscriptions/listen T U tools       tasks, and changes of the tools
         5 server/discover {"x": 1}             any other method, and params if there are any
         6 {"jsonrpc": "2.0"}                   any message at all
+        7 {"params": {}, …} cursor 1           with the requestState of the reply 1 in the place of a cursor
 
     Then, in this order: ``again 1 confirm=accept``, which answers what the reply 1 asked; ``declaring`` and
     the capabilities (``tasks elicitation`` if it is not said; ``nothing``; or an object); and how it came:
     ``as alice``, ``on stdio``, ``over http``, ``header Mcp-Name "x"``, ``header Mcp-Name missing``,
     ``extension off``.
+
+    Where ``server speaks 2025-11-25`` as well, an ``initialize`` as such a message, ``on stdio``, begins a
+    session there.
 
     Or what became of a request: ``1 leaves``, ``1 cancels`` (on stdio), ``1 reads`` what was sent so far.
 
@@ -119,7 +123,7 @@ class Facts:
             return MessageReceived(exchange=f"{exchange} cancels", message=message, connection=STDIO)
         raw = words.json()
         if raw is not None:
-            return _received(exchange, raw.value, words)
+            return _received(exchange, self._with_cursor(raw.value, words), words)
         request_id = int(exchange) if exchange.isdecimal() else exchange
         self.request_ids[exchange] = request_id
         method = words.word("the method")
@@ -129,6 +133,14 @@ class Facts:
             params["inputResponses"] = _answers(words)
         declared = _declared(words)
         return _received(exchange, request(method, params, id=request_id, **declared), words)
+
+    def _with_cursor(self, message: Any, words: Words) -> Any:
+        """Return a message with a requestState in the place of a cursor, if that is said of it."""
+        match message:
+            case {"params": {**params}} if words.follows("cursor"):
+                params["cursor"] = self.states.get(words.word("the exchange"))
+                return {**message, "params": params}
+        return message
 
     # -- handlers ----------------------------------------------------------------------------------
 

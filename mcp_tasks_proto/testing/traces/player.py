@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from attrs import define, evolve, field, fields_dict
 
-from mcp_tasks_proto.effects import Delete, FindExpired, Load, Reply, Save
+from mcp_tasks_proto.effects import Delete, FindExpired, ListTasks, Load, Reply, Save
 from mcp_tasks_proto.errors import LocalProtocolError
 from mcp_tasks_proto.inputs import (
     Input,
@@ -18,6 +18,7 @@ from mcp_tasks_proto.inputs import (
     TimePassed,
     WorkLost,
 )
+from mcp_tasks_proto.legacy.server import DualEraServer, LegacyPolicy
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.request_state import HmacSealer
 from mcp_tasks_proto.server import ServerEngine
@@ -27,13 +28,14 @@ from mcp_tasks_proto.testing.traces.effects import Teller
 from mcp_tasks_proto.testing.traces.facts import Facts
 from mcp_tasks_proto.testing.traces.proxy import ProxyStage
 from mcp_tasks_proto.testing.traces.words import LINE, START, TraceError, Words, task_id
+from mcp_tasks_proto.vocabulary import LEGACY_VERSION
 
 __all__ = ["play"]
 
 PROXY: Final = pattern(r"(?m)^\s+proxy\s")
 """A line that sets a proxy up: the trace is one of a proxy."""
 
-STORE: Final = (Load, Save, Delete, FindExpired)
+STORE: Final = (Load, Save, Delete, FindExpired, ListTasks)
 
 
 def play(text: str) -> str:
@@ -67,12 +69,13 @@ class _Stage:
 
     _settings: ServerSettings = field(init=False)
     _tools: list[ToolDeclaration] = field(init=False, factory=list)
+    _both_eras: bool = field(init=False, default=False)
     _store: DictStore = field(init=False, factory=DictStore)
     _store_is_shown: bool = field(init=False, default=False)
     _facts: Facts = field(init=False, factory=Facts)
     _node: str | None = field(init=False, default=None)
-    _engine: ServerEngine | None = field(init=False, default=None)
-    _asked: list[Load | Save | Delete | FindExpired] = field(init=False, factory=list)
+    _engine: ServerEngine | DualEraServer | None = field(init=False, default=None)
+    _asked: list[Load | Save | Delete | FindExpired | ListTasks] = field(init=False, factory=list)
     _now: int = field(init=False, default=START)
     _deadline: int | None = field(init=False, default=None)
 
@@ -100,9 +103,15 @@ class _Stage:
         indent = " " * match.start("words")
         return [f"{indent}> {told}" for told in self._give(self._fact(speaker, words))]
 
-    def _begin(self, node: str | None) -> ServerEngine:
+    def _begin(self, node: str | None) -> ServerEngine | DualEraServer:
         """Return an engine that has looked already for what expired before it began."""
-        engine = ServerEngine(settings=self._settings, tools=self._tools, node=node)
+        engine: ServerEngine | DualEraServer
+        if self._both_eras:
+            engine = DualEraServer(
+                settings=self._settings, tools=self._tools, node=node, policy=LegacyPolicy.SERVE
+            )
+        else:
+            engine = ServerEngine(settings=self._settings, tools=self._tools, node=node)
         (find,) = engine.handle(TimePassed(), now=self._now).effects
         assert isinstance(find, FindExpired)
         self._deadline = engine.handle(self._store.answer(find), now=self._now).deadline
@@ -149,6 +158,8 @@ class _Stage:
             self._settings = evolve(self._settings, methods=methods)
         elif what == "shows":
             self._store_is_shown = words.word("what is shown") == "store"
+        elif what == "speaks":
+            self._both_eras = words.word("the version") == LEGACY_VERSION
         elif what == "visibility":
             visibility = InputVisibility(words.word("owner or strict"))
             self._settings = evolve(self._settings, input_visibility=visibility)
@@ -191,7 +202,7 @@ class _Stage:
         match words.word("what the store does"):
             case "fails":
                 effect = self._asked.pop(0)
-                failed = LoadFailed if isinstance(effect, (Load, FindExpired)) else SaveFailed
+                failed = LoadFailed if isinstance(effect, (Load, FindExpired, ListTasks)) else SaveFailed
                 return failed(effect.token)
             case "does" if words.follows("it"):
                 return self._store.answer(self._asked.pop(0))
