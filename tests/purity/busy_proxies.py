@@ -42,7 +42,7 @@ DECLARED: Final[dict[str, Any]] = {
     "extensions": {"z": {}, "x": {}},
 }
 GET: Final = "tasks/get"
-QUESTIONS: Final = ("One?",)
+QUESTIONS: Final = ("One?", "Two?", "Three?", "Four?")
 DAY_MS: Final = 86_400_000
 """For as long ends are kept."""
 

@@ -118,7 +118,7 @@ def server_of_both_eras(begin: Begin) -> None:
             waiting[client.request("tasks/result", {"taskId": task_id})] = client
     created(bob, task_id=TASKS[6])
     for number, task_id in enumerate(TASKS[:6]):
-        host.give(asking(number, task_id, "name"))
+        host.give(asking(number, task_id, *KEYS))
     read_all(waiting)
     for task_id in TASKS[:2]:
         host.give(WorkWithdrewInput(task_id=task_id, token="w", ask="1"))

@@ -58,8 +58,8 @@ class Waiter:
     it was to begin."""
     view: Mapping[str, Any] = field(factory=dict)
     """The latest, as the modern era has it."""
-    asking: set[str] = field(factory=set)
-    """Keys of what was asked on its stream and is not answered."""
+    asking: dict[str, None] = field(factory=dict)
+    """Keys of what was asked on its stream and is not answered, in that order."""
 
     @property
     def outstanding(self) -> Mapping[str, Any]:
@@ -185,9 +185,9 @@ class Waiting:
             self.inner.ready(listen)
             return
         request.outlet.send(notification_message(TASK_STATUS, legacy_task(view)))
-        for key in waiter.asking - waiter.outstanding.keys():
+        for key in [key for key in waiter.asking if key not in waiter.outstanding]:
             request.withdraw(key)
-            waiter.asking.discard(key)
+            del waiter.asking[key]
             self._asked.discard((waiter.task_id, key))
         for key in waiter.outstanding:
             self._ask(waiter, key)
@@ -228,7 +228,7 @@ class Waiting:
         done = key in self._done.get(waiter.task_id, ())
         if place not in self._asked and not done and waiter.can_ask(key):
             self._asked.add(place)
-            waiter.asking.add(key)
+            waiter.asking[key] = None
             request = waiter.outstanding[key]
             waiter.request.ask(
                 key, request, partial(self._answered, waiter, key, request), task_id=waiter.task_id
@@ -236,7 +236,7 @@ class Waiting:
 
     def _answered(self, waiter: Waiter, key: str, asked: Mapping[str, Any], response: Response) -> None:
         del waiter.request.asks[key]
-        waiter.asking.discard(key)
+        waiter.asking.pop(key, None)
         answer = answer_of(asked, response)
         if not isinstance(answer, ErrorObject) and (problem := check_response(asked, answer)):
             # There is nobody to tell but the task: the client has said what it has to say.
