@@ -150,7 +150,9 @@ FAULTS: Final = [
         plant=lambda _: type("Faulty", (), {"REQUIRED": None, "FORBIDDEN": TaskSupport.FORBIDDEN}),
     ),
     Fault(rule="LEG.3", what="any lifetime is given", where=requests, name="wanted_task", plant=_lenient),
-    Fault(rule="LEG.3", what="work is begun twice", where=ServerEngine, name="_conclude", plant=_begun_twice),
+    Fault(
+        rule="LIFE.2", what="work is begun twice", where=ServerEngine, name="_conclude", plant=_begun_twice
+    ),
     Fault(rule="LEG.4", what="a result is not waited for", where=Waiting, name="begin", plant=_impatient),
     Fault(rule="LEG.4", what="whose result is not said", where=waiting, name="final_answer", plant=_nameless),
     Fault(

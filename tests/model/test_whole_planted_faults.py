@@ -7,6 +7,7 @@ in so short a story: everything would end well.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from itertools import count
 from typing import Any, Final
 
@@ -128,6 +129,19 @@ def _plans(timers: Callable[[Any], Timers]) -> Callable[[Wrapped], Wrapped]:
     return plant
 
 
+def _waits_on(end: Wrapped) -> Wrapped:
+    """What a session brought is waited for in the next one."""
+
+    def faulty(self: Channel, name: int) -> Any:
+        pending = end(self, name)
+        if pending is not None:
+            self._pending[name] = copy(pending)
+            self._pending[name].in_flight = False
+        return pending
+
+    return faulty
+
+
 def _one_token(ask: Wrapped) -> Wrapped:
     def faulty(self: Any, *given: Any) -> Any:
         self._tokens = count()
@@ -155,34 +169,27 @@ def _begun_twice(conclude: Wrapped) -> Wrapped:
     return faulty
 
 
-REPLIES: Final = (
+Planted = tuple[str, Any, str, Callable[[Wrapped], Wrapped], str, Mapping[str, Any]]
+"""What is wrong, where, in which function, what makes it so, what is said of it, and in which world."""
+FAULTS: Final[list[Planted]] = [
     ("a server answers twice", Exchanges, "finish", _twice, "one reply", {}),
     ("a proxy answers twice", Callers, "finish", _twice, "one reply", {}),
     ("a proxy answers twice in a session", Outlet, "end", _twice, "one reply", SESSIONS),
     ("a server answers twice in a session", Outlet, "end", _twice, "one reply", LEGACY_SERVERS),
     ("a server goes on after its reply", Exchanges, "finish", _talkative, "nothing is said after", {}),
-)
-VIEWS: Final = (
     ("of two questions one is listed", peers, "task_view", _one_by_one, "INP.1", {}),
     ("who waits is said to work", peers, "task_view", _busy, "GET.1", {}),
-)
-DEADLINES: Final = (
     ("a server does nothing when time passes", Tasks, "time_passed", always(None), PASSED, {}),
     ("a proxy does nothing when time passes", ProxyEngine, "_time_passed", always(None), PASSED, {}),
-)
-TOKENS: Final = (
     ("a server has one token", Tasks, "_ask", _one_token, "no two questions", {}),
     ("a proxy has one token", Asking, "_ask", _one_token, "no two questions", {}),
-)
-WORKERS: Final = (
     ("work is begun twice", ServerEngine, "_conclude", _begun_twice, "two workers of one task", {}),
-)
-KEPT: Final = (
+    # What is kept where it ought to be forgotten, at whom.
     ("a server: the store's answers", Tasks, "loaded", _keeps("_questions"), "a server has asked", {}),
     ("a server: requests", Exchanges, "_forget", _keeps("by_key"), "owed a reply", {}),
     ("a server: streams", Streams, "close", _keeps("_streams"), "listens to a server", {}),
     ("a server: calls that became tasks", Tasks, "_conclude", _counts_on("_creations"), "work that is", {}),
-    ("a server: workers", Tasks, "news", _remembered, "workers", {}),
+    ("a server: workers", Tasks, "news", _remembered, "LIM.3: workers", {}),
     ("a server: times", Tasks, "loaded", _plans(lambda tasks: tasks.timers), "times of a server", {}),
     ("a proxy: the store's answers", Asking, "answered", _keeps("_open"), "a proxy has asked", {}),
     ("a proxy: requests", Callers, "_forget", _keeps("by_key"), "owed a reply", {}),
@@ -207,22 +214,26 @@ KEPT: Final = (
     ("sessions: requests", Registry, "_left", _counts_on("requests"), "requests of sessions", SESSIONS),
     ("sessions: times", Registry, "_left", _plans(lambda one: one.timers), "times of sessions", SESSIONS),
     ("sessions: answers", Inner, "_carry_out", _keeps("_open"), "asked for sessions", SESSIONS),
-    ("a requester: calls", Calls, "settle", _keeps("by_key"), "calls", {}),
+    ("a requester: calls", Calls, "settle", _keeps("by_key"), "LIM.3: calls", {}),
     ("a requester: tasks", Watcher, "end", _keeps("_watched"), "tasks that are watched", {}),
     ("a requester: what it sent", Requests, "end", _keeps("_in_flight"), "a requester has sent", {}),
-    ("a requester: what it waits for", Requests, "end", _keeps("_in_flight"), "waits for", SESSIONS),
+    (
+        "a requester: what it waits for",
+        Requests,
+        "end",
+        _keeps("_in_flight"),
+        "a requester waits for",
+        SESSIONS,
+    ),
     ("a requester: times", Requests, "end", _plans(lambda one: one.timers), "times of a requester", {}),
-    ("a requester: what its session holds", Channel, "_end", _keeps("_pending"), "session", SESSIONS),
-)
-"""What is kept where it ought to be forgotten, at whom."""
+    ("a requester: what its session holds", Channel, "_end", _keeps("_pending"), "in its session", SESSIONS),
+    ("a requester: what waits for a session", Channel, "_end", _waits_on, "waits for a session", SESSIONS),
+]
 
 
 @pytest.mark.parametrize(
     ("where", "name", "plant", "words", "facts"),
-    [
-        pytest.param(*fault, id=what)
-        for what, *fault in (*REPLIES, *VIEWS, *DEADLINES, *TOKENS, *WORKERS, *KEPT)
-    ],
+    [pytest.param(*fault, id=what) for what, *fault in FAULTS],
 )
 def test_a_fault_at_one_step_is_found_at_that_step(
     where: Any,

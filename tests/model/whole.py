@@ -573,7 +573,7 @@ class Whole:
 
     def _down(self, process: Process, key: Hashable, effect: Reply | Send | OpenStream) -> None:
         """Bring what the proxy says to whom it says it."""
-        if key not in process.callers:
+        if key not in process.callers:  # whoever sent it is gone: a second reply would not have come so far
             return
         person, number, connection = process.callers[key]
         host = person.host
