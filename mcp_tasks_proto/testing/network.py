@@ -21,7 +21,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from mcp_tasks_proto.effects import Delete, Effect, FindExpired, Load, OpenStream, Reply, Save, Send
+from mcp_tasks_proto.effects import Delete, Effect, FindExpired, Load, OpenStream, Reply, Save, Send, Step
 from mcp_tasks_proto.inputs import (
     ExchangeClosed,
     Input,
@@ -94,16 +94,26 @@ def _unheard(_: dict[str, Any]) -> None:
     """A message that nobody listens to."""
 
 
+def _unseen(*_: object) -> None:
+    """A step that nobody looks at."""
+
+
 @define(eq=False, kw_only=True)
 class Network:
     """Runs all of it, for as long as :meth:`run` says.
 
     ``make_engine`` makes the engine of the process with a name. ``work`` is every process's tools and
-    workers: what comes of an effect there, each thing after so many milliseconds.
+    workers: what comes of an effect there, each thing after so many milliseconds. ``seen`` is called with
+    each step before anything of it is carried out: whose it is, what the process was told, what it said to
+    that, and when, by its own clock.
+
+    An engine that was told the time must name a later deadline, or none: else ``AssertionError`` is raised,
+    for time would stand still.
     """
 
     make_engine: Callable[[str], ServerEngine | DualEraServer]
     work: Callable[[str, Effect], Iterable[tuple[int, Input]]]
+    seen: Callable[[str, Input | LegacyInput, Step, int], None] = _unseen
     size: int = 2
     """How many processes there are."""
     fates: Iterable[Fate] = ()
@@ -260,6 +270,7 @@ class Network:
             if _due(node) <= self.now:
                 node.deadline = None
                 self.tell(name, TimePassed())
+                assert _due(node) > self.now, f"a deadline that has passed: {node.deadline} at {self.now}"
 
     # -- processes -----------------------------------------------------------------------------------------
 
@@ -277,7 +288,9 @@ class Network:
             self._after(node.awake_at - self.now, partial(self.tell, name, fact))
             return
         told: Any = fact  # which facts it knows its era says
-        step = node.engine.handle(told, now=self.now + node.skew_ms)
+        now = self.now + node.skew_ms
+        step = node.engine.handle(told, now=now)
+        self.seen(name, fact, step, now)
         node.deadline = None if step.deadline is None else step.deadline - node.skew_ms
         for effect in step.effects:
             if name in self._nodes:

@@ -27,9 +27,11 @@ from mcp_tasks_proto import (
     Limits,
     RejectReport,
     Reply,
+    ResumeWork,
     Send,
     ServerSettings,
     StartTool,
+    StartWork,
     StopCall,
     StreamReady,
     TimePassed,
@@ -144,6 +146,8 @@ class World:
     """What is with clients, by the id of the server's request."""
     handlers: dict[Hashable, Hashable] = field(init=False, factory=dict)
     """Handlers of calls that run, and whose calls they are."""
+    begun: set[str] = field(init=False, factory=set)
+    """The tasks whose work was begun."""
     delivered: set[tuple[str, str]] = field(init=False, factory=set)
     """Task and key of the answers that reached a worker."""
     reports: dict[Hashable, ReportAnswer] = field(init=False, factory=dict)
@@ -499,6 +503,9 @@ class World:
                 assert effect.must_create_task == owes, "LEG.3"
             case StopCall(exchange=handler):
                 self.handlers.pop(handler, None)
+            case StartWork(task_id=wanted) | ResumeWork(task_id=wanted):
+                assert wanted not in self.begun, "two workers of one task"
+                self.begun.add(wanted)
             case Reply(exchange=exchange, message=message) if exchange in self.open:
                 begun = self.open.pop(exchange)
                 assert begun.answer is not None, f"{begun.method}: answered before its time (LEG.4)"

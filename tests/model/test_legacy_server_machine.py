@@ -3,8 +3,9 @@
 After each step hold, as :mod:`tests.model.legacy_world` checks them: each request is answered once, as the
 model says, and one that waits for the end of a task not before it (LEG.4); an end never changes (LEG.5);
 every question is with one client that can answer it, and with one only (LEG.8); its answer reaches the work
-once (UPD.5); a client that waits knows how its task stands (LEG.6); and the server holds what is under way,
-and no more (LIM.3).
+once (UPD.5); no task has two workers; a client that waits knows how its task stands (LEG.6); and the server
+holds what is under way, and no more (LIM.3). That no reply comes before its save is the same engine's to see
+to, toward clients of either era: :mod:`tests.model.test_server_machine` holds it to that.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from mcp_tasks_proto import Limits, Status
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.testing import Crash, Fate, Network
 from tests.model.mill import LIMITS, Customer, Grinding, Mill, make_engine
+from tests.model.watch import Watches
 
 LONG_MS = 600_000
 """Longer than anything takes, once all is well."""
@@ -84,6 +85,7 @@ def played(
     network = Network(
         make_engine=partial(make_engine, resumable=resumable, limits=limits),
         work=mill.work,
+        seen=Watches().look,
         size=size,
         fates=story,
     )

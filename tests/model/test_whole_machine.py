@@ -2,8 +2,10 @@
 
 What a caller was told is what a server recorded (REQ.5, PRX.13). Nothing that was acknowledged is lost
 (LIFE.4, PRX.6, UPD.5). A call is carried out once at most (PRX.4). Each question is answered once at most, by
-whom it was put to (INP.1, PRX.10). No task has two workers. Once nothing goes wrong any more, every task ends
-in bounded time (REQ.6, TTL.1), and a wish to cancel has reached the work (CAN.6, PRX.11).
+whom it was put to (INP.1, PRX.10). No task has two workers. Each request has one reply, who reads a task sees
+all that it asks, and no deadline is met again and again (:mod:`tests.model.watch`); nothing is held but what
+is under way (LIM.3, :mod:`tests.model.whole_bounds`). Once nothing goes wrong any more, every task ends in
+bounded time (REQ.6, TTL.1), and a wish to cancel has reached the work (CAN.6, PRX.11).
 """
 
 from __future__ import annotations

@@ -56,13 +56,14 @@ SERVER_EFFECTS: Final = 66
 
 def live(
     *,
+    plan: Grinding = PLAN,
     weather: list[Weather] | None = None,
     fates: list[Fate] | None = None,
     server_fates: list[Fate] | None = None,
     **eras: Any,
 ) -> None:
     """Live through the story, with this on the way."""
-    whole = Whole(plan=PLAN, codec=StoredHandles(), **eras)
+    whole = Whole(plan=plan, codec=StoredHandles(), **eras)
     whole.weather.extend(weather or ())
     whole.proxy_fates.left.extend(fates or ())
     whole.server_fates.left.extend(server_fates or ())

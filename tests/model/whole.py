@@ -78,11 +78,12 @@ from mcp_tasks_proto.testing import Crash, Fate, Network, ProxyStore, RequesterH
 from mcp_tasks_proto.vocabulary import PROTOCOL_VERSION
 from mcp_tasks_proto.wire.http import request_headers
 from tests.model.mill import Grinding, Mill, answer_to, make_engine
+from tests.model.watch import Watch, Watches
 from tests.model.whole_legacy import arrival, legacy_host, make_legacy_engine, news_for_proxy, news_of
 from tests.model.whole_roads import Connection, Roads, Weather
 from tests.model.whole_servers import Servers
 
-__all__ = ["DONE", "PEOPLE", "TTL_MS", "Errand", "Whole"]
+__all__ = ["DONE", "PEOPLE", "TTL_MS", "Errand", "Person", "Process", "Whole"]
 
 PEOPLE: Final = ("ada", "bob")
 TTL_MS: Final = 900_000
@@ -151,6 +152,7 @@ class Process:
     engine: ProxyEngine | DualEraProxy
     servers: Servers = field(init=False)
     """As it sees them."""
+    watch: Watch = field(init=False, factory=Watch)
     callers: dict[Hashable, tuple[Person, int, Connection]] = field(init=False, factory=dict)
     """Requests of people's, as it calls them."""
     deadline: int | None = field(init=False, default=None)
@@ -187,6 +189,8 @@ class Whole:
     proxy_fates: Fates = field(factory=Fates)
     store: ProxyStore = field(factory=ProxyStore)
     network: Network = field(init=False)
+    watches: Watches = field(init=False, factory=Watches)
+    """Those of the servers' processes."""
     mill: Mill = field(init=False)
     people: dict[str, Person] = field(init=False)
     errands: list[Errand] = field(init=False, factory=list)
@@ -216,6 +220,7 @@ class Whole:
         self.network = Network(
             make_engine=make_legacy_engine if self.legacy_servers else make_engine,
             work=self._work,
+            seen=self.watches.look,
             size=self.server_processes,
             fates=self.server_fates,
             skews=self.skews,
@@ -506,7 +511,9 @@ class Whole:
         if self.processes[process.place] is not process:
             return None
         told: Any = news_for_proxy(fact) if self.knows_both_eras else fact
-        step = process.engine.handle(told, now=self.now + self.proxy_skew_ms)
+        now = self.now + self.proxy_skew_ms
+        step = process.engine.handle(told, now=now)
+        process.watch.look(told, step.effects, step.deadline, now)
         for effect in step.effects:
             fate = next(self.proxy_fates, Fate())
             if fate.crash is Crash.BEFORE:
@@ -516,7 +523,7 @@ class Whole:
                 return self.restart_proxy(process.place)
         process.deadline = step.deadline
         if step.deadline is not None:
-            wait_ms = max(1, step.deadline - self.proxy_skew_ms - self.now)
+            wait_ms = max(1, step.deadline - now)  # what is due already comes next
             self.network.later(wait_ms, partial(self._wake_proxy, process, step.deadline))
         return None
 
@@ -566,7 +573,7 @@ class Whole:
 
     def _down(self, process: Process, key: Hashable, effect: Reply | Send | OpenStream) -> None:
         """Bring what the proxy says to whom it says it."""
-        if key not in process.callers:
+        if key not in process.callers:  # whoever sent it is gone: a second reply would not have come so far
             return
         person, number, connection = process.callers[key]
         host = person.host

@@ -9,6 +9,7 @@ from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.requester import Cancelled, Completed, Failed
 from tests.model.test_network import check_records
 from tests.model.whole import DONE, TTL_MS, Errand, Whole
+from tests.model.whole_bounds import check_bounds
 from tests.model.whole_legacy import SESSION_IDLE_MS, engine_of, is_own_stream, registry_of
 
 __all__ = ["check_end", "check_now"]
@@ -18,13 +19,15 @@ CALM_MS: Final = 300_000
 
 
 def check_now(whole: Whole) -> None:
-    """PRX.4, LIFE.2: a call is carried out once at most, a run begun once; and what was told is so."""
+    """PRX.4, LIFE.2, LIM.3: a call is carried out once at most, a run begun once; what was told is so; and
+    nothing is held but what is under way. Each step of an engine has its own watch by then."""
     for errand in whole.errands:
         times = len(whole.started.get(errand.number, ())) + whole.plain[errand.number]
         assert times <= 1, "PRX.4: a call is carried out once"
         if errand.reference is not None and errand.outcome is not None:
             _check_outcome(whole, errand)
     assert all(times == 1 for times in whole.mill.starts.values()), "a run is started once"
+    check_bounds(whole)
 
 
 def _check_outcome(whole: Whole, errand: Errand) -> None:

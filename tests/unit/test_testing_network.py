@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
 from attrs import define, field
 
 from mcp_tasks_proto import (
@@ -12,6 +13,7 @@ from mcp_tasks_proto import (
     Effect,
     HmacSealer,
     Input,
+    LegacyInput,
     MessageReceived,
     RejectReport,
     RequestCancel,
@@ -20,9 +22,11 @@ from mcp_tasks_proto import (
     ServerSettings,
     StartTool,
     StartWork,
+    Step,
     ToolDeclaration,
     WorkCompleted,
 )
+from mcp_tasks_proto.server.tasks import Tasks
 from mcp_tasks_proto.testing import Crash, Fate, Network, request
 from tests.unit.world import DONE, TASK
 
@@ -263,3 +267,33 @@ def test_a_clock_that_is_ahead_says_another_time_and_wakes_as_if_it_were_right()
     assert record.created_at_ms > made_at_ms + 59_000
     story.network.run(2_000)
     assert story.network.store.records == {}, "its end comes by the clock that it was made by"
+
+
+def test_each_step_is_seen_before_anything_of_it_is_carried_out() -> None:
+    done: list[tuple[object, ...]] = []
+
+    def work(node: str, effect: Effect) -> Iterable[tuple[int, Input]]:
+        done.append((node, type(effect)))
+        return []
+
+    def seen(node: str, fact: Input | LegacyInput, step: Step, now: int) -> None:
+        done.append((node, type(fact), [type(effect) for effect in step.effects], now))
+
+    network = Network(make_engine=engine, work=work, seen=seen, size=1, skews=[60_000])
+    network.run(100)
+    done.clear()
+    network.ask("node-1", "tools/call", {"name": "lasting"}, lambda _: None)
+    network.run(1)
+    assert done == [
+        ("node-1", MessageReceived, [StartTool], network.now + 60_000),
+        ("node-1", StartTool),
+    ]
+
+
+def test_an_engine_that_means_a_time_that_has_passed_does_not_stop_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Tasks, "time_passed", lambda self: None)
+    network = Network(make_engine=engine, work=lambda *_: [])
+    with pytest.raises(AssertionError, match="a deadline that has passed"):
+        network.run(100)
