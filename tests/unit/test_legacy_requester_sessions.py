@@ -678,6 +678,29 @@ def test_req6_another_process_goes_on_in_the_same_session() -> None:
     assert isinstance(outcome(host, call), Cancelled)
 
 
+def test_req6_no_id_comes_twice_in_a_session_whoever_is_in_it() -> None:
+    """2025-11-25, Base Protocol: Requests. What an earlier process has asked may still be under way."""
+    host = server_of_tasks()
+    host.call()
+    host.reply("tools/call", nested())
+    used, reference = ids_of(host), host.of(KeepReference)[-1].reference
+    for later in (1_000, 2_000):
+        moment, host = host.now + later, make_dual()
+        host.now = moment
+        host.resume(reference)
+        host.reply("tasks/get", legacy_task("working"))
+        host.advance(1_000)
+        assert len(ids_of(host)) == 2
+        used += ids_of(host)
+    assert len(set(used)) == len(used)
+
+
+def ids_of(host: LegacyHost) -> list[Any]:
+    """Return the ids of all requests of a process in its session."""
+    messages = [sent.message or {} for sent in host.of(SendLegacy) if sent.session is not None]
+    return [message["id"] for message in messages if "method" in message and "id" in message]
+
+
 def test_req6_what_is_known_of_that_session_goes_along() -> None:
     host = make_dual()
     host.resume(saved_reference())

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from itertools import count
 from typing import Any, Final
 
 from attrs import define, evolve, field
@@ -58,6 +57,21 @@ _OWN_INPUTS: Final = frozenset({ServerAsked, StreamOpened, ConnectionLost, Closi
 """What the engine does not know."""
 
 
+@define(eq=False)
+class _Names(Iterator[int]):
+    """What requests are called, which is their id as well: rising numbers."""
+
+    _next: int = 1
+
+    def __next__(self) -> int:
+        name, self._next = self._next, self._next + 1
+        return name
+
+    def pass_over(self, number: int) -> None:
+        """Call nothing by this number, nor by a lower one."""
+        self._next = max(self._next, number + 1)
+
+
 @define(eq=False, kw_only=True)
 class DualEraRequester:
     """One requester of both eras, as a state machine."""
@@ -70,7 +84,7 @@ class DualEraRequester:
     modern_only: bool = False
     """Whether 2025-11-25 is not spoken: a server of that era is found out likewise, and what was wanted of it
     fails with -32022. Over HTTP a ``RequesterEngine`` does without finding out."""
-    _names: Iterator[int] = field(init=False, factory=lambda: count(1))
+    _names: _Names = field(init=False, factory=_Names)
     _timers: Timers = field(init=False, factory=Timers)
     _out: list[DualEraEffect] = field(init=False, factory=list)
     _inbox: deque[RequesterInput] = field(init=False, factory=deque)
@@ -203,13 +217,22 @@ class DualEraRequester:
         if not settled and at(wanted.reference, "era") == "legacy" and self._finder.idle and self.era is None:
             self.era, self._assumed = "legacy", True
         if not settled:
-            session_id = at(wanted.reference, "session", "id")
-            initialized = at(wanted.reference, "session", "initialized")
-            if self.http and isinstance(session_id, str) and isinstance(initialized, Mapping):
-                self._channel.adopt(session_id, initialized)
+            self._adopt_session(wanted.reference)
             self._legacy.follow(wanted.call, wanted.reference)
         for effect in step.effects:
             self._carry_out(effect)
+
+    def _adopt_session(self, reference: Any) -> None:
+        """Go on in the session of who saved this, where it has an id and there is none here.
+
+        No id of a request may come twice in a session (2025-11-25, Base Protocol: Requests). Whoever has opened
+        this one counted from one, and who came to it later from the time at which he did, as here.
+        """
+        session_id, initialized = at(reference, "session", "id"), at(reference, "session", "initialized")
+        if not self.http or not isinstance(session_id, str) or not isinstance(initialized, Mapping):
+            return
+        if self._channel.adopt(session_id, initialized):
+            self._names.pass_over(self._now)
 
     def _time_passed(self, passed: TimePassed) -> None:
         while (timer := self._timers.pop(self._now)) is not None:
