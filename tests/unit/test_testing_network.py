@@ -380,9 +380,11 @@ def test_a_slow_request_that_is_closed_arrives_before_its_end_does() -> None:
 
 def test_a_call_that_arrives_twice_makes_two_tasks_and_one_is_heard_of() -> None:
     story = Story()
-    story.befall(Passage(again_ms=40))
+    story.befall(Passage(delay_ms=7, again_ms=40))
     story.create()
-    assert set(story.network.store.records) == {TASK, OTHER}
+    records = story.network.store.records
+    assert set(records) == {TASK, OTHER}
+    assert records[OTHER].created_at_ms == records[TASK].created_at_ms + 40
     (reply,) = story.replies
     assert reply is not None
     assert reply["result"]["taskId"] == TASK
