@@ -1,11 +1,14 @@
 """Several server engines over one store, in virtual time: processes that crash, fall asleep and come back.
 
-What goes wrong is data: each effect of any engine takes the next :class:`Fate`, and when there are none left
-all is well. So a process can end between any two effects, before or after the last one was carried out, and
-the same story comes again. A process that has ended, or sleeps for longer than its lease, is taken for gone:
-the others hear of the work that it leaves (``WorkLost``), again and again. One that wakes up after that is
-there again under its old name, with workers that others may have succeeded, and nothing stops it from
-writing: that it does no harm is the engines' part. Processes may have clocks of their own, which are wrong.
+What goes wrong is data: each effect of any engine takes the next :class:`Fate`, each message of a client's
+the next :class:`~mcp_tasks_proto.testing.Passage`, and when there are none left all is well. So a process can
+end between any two effects, before or after the last one was carried out, a request can come twice, it or its
+reply never, and the same story comes again.
+
+A process that has ended, or sleeps for longer than its lease, is taken for gone: the others hear of the work
+that it leaves (``WorkLost``), again and again. One that wakes up after that is there again under its old
+name, with workers that others may have succeeded, and nothing stops it from writing: that it does no harm is
+the engines' part. Processes may have clocks of their own, which are wrong.
 
 For every process that ends another one begins, under a name of its own.
 """
@@ -40,6 +43,7 @@ from mcp_tasks_proto.legacy.server import DualEraServer
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.testing.messages import request
+from mcp_tasks_proto.testing.pair import Passage
 from mcp_tasks_proto.testing.store import DictStore
 
 __all__ = ["Crash", "Fate", "Network"]
@@ -66,9 +70,13 @@ class Fate:
     """Whether the store cannot do it (for what is asked of a store)."""
     sleep_ms: int = 0
     """How long the process hears nothing after it."""
+    lost: bool = False
+    """Whether it never arrives, nor does anything after it on its exchange, and nobody is told (for what is
+    said to a client)."""
 
 
 CALM = Fate()
+CALM_PASSAGE = Passage(delay_ms=1)
 
 
 @define(eq=False)
@@ -88,10 +96,16 @@ class _Exchange:
     in_order: bool = False
     """Whether nothing that is said on it overtakes what was said before."""
     busy_until: int = 0
+    arrives_at: int = 0
+    """When the process hears of it."""
+
+    def fall_silent(self) -> None:
+        """Nothing that is said on it gets through any more."""
+        self.said = _unheard
 
 
-def _unheard(_: dict[str, Any]) -> None:
-    """A message that nobody listens to."""
+def _unheard(_: object) -> None:
+    """What nobody listens to."""
 
 
 def _unseen(*_: object) -> None:
@@ -117,6 +131,9 @@ class Network:
     size: int = 2
     """How many processes there are."""
     fates: Iterable[Fate] = ()
+    passages: Iterable[Passage] = ()
+    """What the network does with what clients send, message by message. What arrives again does so at the
+    same process, if that is still there."""
     lease_ms: int = 2_000
     """After so much silence a process is taken for gone."""
     restart_ms: int = 500
@@ -133,6 +150,7 @@ class Network:
     _gone: set[str] = field(init=False, factory=set)
     """Who is at present."""
     _fates: Iterator[Fate] = field(init=False)
+    _passages: Iterator[Passage] = field(init=False)
     _nodes: dict[str, _Node] = field(init=False, factory=dict)
     _ended: dict[str, int] = field(init=False, factory=dict)
     """When each process ended that is not known to be gone yet."""
@@ -144,7 +162,8 @@ class Network:
     _numbers: count[int] = field(init=False, factory=lambda: count(1))
 
     def __attrs_post_init__(self) -> None:
-        self._fates, self._skews = iter(self.fates), iter(self.skews)
+        self._fates, self._passages = iter(self.fates), iter(self.passages)
+        self._skews = iter(self.skews)
         self._names = (f"node-{number}" for number in count(1))
         for _ in range(self.size):
             self._begin()
@@ -165,14 +184,16 @@ class Network:
         answered: Callable[[dict[str, Any] | None], None],
         heard: Callable[[dict[str, Any]], None] = _unheard,
         **facts: Any,
-    ) -> None:
+    ) -> int:
         """Send a request to a process. ``answered`` is called with the reply, or ``None`` if there is none.
 
-        ``heard`` is called with what comes before it; ``facts`` are for
+        If something is lost it is not called at all: whoever waits no more says so with :meth:`close`, by the
+        number that this returns. ``heard`` is called with what comes before it; ``facts`` are for
         :func:`~mcp_tasks_proto.testing.messages.request`.
         """
         number = next(self._numbers)
         self._send(number, node, request(method, params, id=number, **facts), answered, heard)
+        return number
 
     def send(
         self,
@@ -200,8 +221,7 @@ class Network:
             else:
                 answered(effect.message if isinstance(effect, Reply) else None)
 
-        self._exchanges[number] = _Exchange(node, said)
-        self._after(1, partial(self._arrive, node, number, MessageReceived(exchange=number, message=message)))
+        self._set_out(number, _Exchange(node, said), lambda at: MessageReceived(exchange=at, message=message))
 
     def converse(
         self,
@@ -216,15 +236,15 @@ class Network:
         :meth:`close`.
         """
         number = next(self._numbers)
-        self._exchanges[number] = _Exchange(node, said, in_order=True)
-        self._after(1, partial(self._arrive, node, number, arrives(number)))
+        self._set_out(number, _Exchange(node, said, in_order=True), arrives)
         return number
 
     def close(self, number: int) -> None:
-        """Whoever sent a request waits no more, and hears nothing of it."""
+        """Whoever sent a request waits no more, and hears nothing of it. The process is told, after it."""
         exchange = self._exchanges.pop(number, None)
         if exchange is not None:
-            self._after(1, partial(self.tell, exchange.node, ExchangeClosed(number)))
+            wait_ms = max(1, exchange.arrives_at - self.now)
+            self._after(wait_ms, partial(self.tell, exchange.node, ExchangeClosed(number)))
 
     def later(self, milliseconds: int, act: Callable[[], None]) -> None:
         """Do something after a while."""
@@ -305,9 +325,9 @@ class Network:
             case Load() | Save() | Delete() | FindExpired():
                 self._after(fate.delay_ms, partial(self._serve, name, effect, fate))
             case Reply(exchange=exchange):
-                self._after(self._way_ms(exchange, fate), partial(self._answer, exchange, effect))
+                self._say(exchange, fate, partial(self._answer, exchange, effect))
             case Send(exchange=exchange) | OpenStream(exchange=exchange):
-                self._after(self._way_ms(exchange, fate), partial(self._hear, name, exchange, effect))
+                self._say(exchange, fate, partial(self._hear, name, exchange, effect))
             case _:
                 for delay_ms, outcome in self.work(name, effect):
                     self._after(delay_ms, partial(self.tell, name, outcome))
@@ -371,19 +391,44 @@ class Network:
 
     # -- clients -------------------------------------------------------------------------------------------
 
+    def _set_out(
+        self, number: int, exchange: _Exchange, arrives: Callable[[int], Input | LegacyInput]
+    ) -> None:
+        """Have something of a client's on its way, as the fact that ``arrives`` makes of its exchange."""
+        passage = next(self._passages, CALM_PASSAGE)
+        if passage.lost:
+            return
+        if passage.cut:
+            self._exchanges[number] = exchange
+            self._after(passage.delay_ms, partial(self._break, number))
+            return
+        self._depart(number, exchange, passage.delay_ms, arrives(number))
+        if passage.again_ms is not None:
+            copy, nobody = next(self._numbers), _Exchange(exchange.node, _unheard)
+            self._depart(copy, nobody, passage.delay_ms + passage.again_ms, arrives(copy))
+
+    def _depart(self, number: int, exchange: _Exchange, delay_ms: int, fact: Input | LegacyInput) -> None:
+        self._exchanges[number] = exchange
+        exchange.arrives_at = self.now + delay_ms
+        self._after(delay_ms, partial(self._arrive, exchange.node, number, fact))
+
     def _arrive(self, node: str, number: int, fact: Input | LegacyInput) -> None:
         if node in self._nodes:
             self.tell(node, fact)
         else:
             self._break(number)
 
-    def _way_ms(self, number: Hashable, fate: Fate) -> int:
-        """Return how long something that is said on an exchange is on its way."""
+    def _say(self, number: Hashable, fate: Fate, arrive: Callable[[], None]) -> None:
+        """Have something that is said on an exchange on its way; ``arrive`` is called when it is there."""
         exchange = self._exchanges.get(number)
-        if exchange is None or not exchange.in_order:
-            return fate.delay_ms
-        exchange.busy_until = max(exchange.busy_until, self.now + fate.delay_ms)
-        return exchange.busy_until - self.now
+        if exchange is None:
+            return
+        when = self.now + fate.delay_ms
+        if exchange.in_order:
+            when = exchange.busy_until = max(exchange.busy_until, when)
+        if fate.lost:
+            self._after(when - self.now, exchange.fall_silent)
+        self._after(when - self.now, arrive)
 
     def _answer(self, number: Hashable, reply: Reply | None) -> None:
         exchange = self._exchanges.pop(number, None)

@@ -4,7 +4,8 @@ What the network does is data: each message takes the next :class:`Passage`, and
 weather is fair. So a test can write a storm down, or have one made up, and the same storm comes again.
 
 A request has a connection of its own, as over HTTP. Messages of one connection never overtake each other;
-those of different ones do, where their passages take different times. Nothing arrives twice.
+those of different ones do, where their passages take different times. Where one arrives twice, it is in order
+the first time, and comes the second time whenever it does.
 """
 
 from __future__ import annotations
@@ -49,6 +50,13 @@ class Passage:
     """It never arrives, nor does anything after it on its connection, and nobody is told."""
     cut: bool = False
     """Its connection breaks when it would have arrived, and both ends are told."""
+    again_ms: int | None = None
+    """How long after it has arrived it does so once more, even if its connection is closed by then.
+
+    A request is then told to the server twice, as when something on the way sends it again, and nobody hears
+    what the server says to the second. A reply or a notification the requester hears twice. The end of a
+    connection does not come again, nor does what is lost or cut. ``None``: it does not.
+    """
 
 
 @define(eq=False, kw_only=True)
@@ -73,6 +81,10 @@ def _no_work(_: Effect) -> Iterable[tuple[int, Input]]:
     return ()
 
 
+def _nothing() -> None:
+    """What comes of a second arrival that makes no difference."""
+
+
 def _no_answer(_: Prompt) -> tuple[int, dict[str, Any]] | None:
     return None
 
@@ -92,6 +104,9 @@ class Pair:
     calm: Passage = Passage()
     """What the network does when the storm is over."""
     now: int = 1_700_000_000_000
+    """The time by the requester's clock."""
+    skew_ms: int = 0
+    """By how much the server's clock is ahead of it."""
     _storm: Iterator[Passage] = field(init=False)
     _agenda: list[tuple[int, int, Callable[[], None]]] = field(init=False, factory=list)
     _order: count[int] = field(init=False, factory=count)
@@ -172,7 +187,10 @@ class Pair:
 
     def _next(self) -> int | None:
         times = [self._agenda[0][0]] if self._agenda else []
-        times += [one for one in (self.requester.deadline, self.server.deadline) if one is not None]
+        if self.requester.deadline is not None:
+            times.append(self.requester.deadline)
+        if self.server.deadline is not None:
+            times.append(self.server.deadline - self.skew_ms)
         return min(times, default=None)
 
     def _step(self, when: int) -> None:
@@ -187,15 +205,21 @@ class Pair:
             self.tell_server(TimePassed())
 
     def _set_clocks(self) -> None:
-        self.requester.now = self.server.now = self.now
+        self.requester.now, self.server.now = self.now, self.now + self.skew_ms
 
     def _after(self, delay_ms: int, act: Callable[[], None]) -> None:
         heappush(self._agenda, (self.now + delay_ms, next(self._order), act))
 
     # -- the network -----------------------------------------------------------------------------------------
 
-    def _carry(self, connection: _Connection, direction: str, arrive: Callable[[], None]) -> None:
-        """Take one message along; ``arrive`` is called when it is there."""
+    def _carry(
+        self,
+        connection: _Connection,
+        direction: str,
+        arrive: Callable[[], None],
+        again: Callable[[], None] = _nothing,
+    ) -> None:
+        """Take one message along; ``arrive`` is called when it is there, ``again`` when it is once more."""
         passage = next(self._storm, self.calm)
         connection.silent |= passage.lost
         if connection.silent:
@@ -204,36 +228,54 @@ class Pair:
         connection.busy_until[direction] = when
         act = partial(self._cut, connection) if passage.cut else arrive
         self._after(when - self.now, partial(self._arrive, connection, act))
+        if passage.again_ms is not None and not passage.cut:
+            self._after(when - self.now + passage.again_ms, again)
 
     def _arrive(self, connection: _Connection, act: Callable[[], None]) -> None:
         if connection.open:
             act()
 
     def _request(self, send: SendRequest) -> None:
-        connection = _Connection(number=send.request, exchange=next(self._exchanges))
-        self._by_number[connection.number] = self._by_exchange[connection.exchange] = connection
+        connection = self._connect(send.request)
+        self._by_number[connection.number] = connection
         message = send.message
         version = message["params"]["_meta"][PROTOCOL_VERSION]
         headers = request_headers(message["method"], message["params"], version, send.parameters)
         head = HttpHead(headers={name.lower(): value for name, value in headers})
 
-        def arrive() -> None:
-            connection.reached = True
-            self.tell_server(MessageReceived(exchange=connection.exchange, message=message, http=head))
+        def arrive(on: _Connection) -> None:
+            on.reached = True
+            self.tell_server(MessageReceived(exchange=on.exchange, message=message, http=head))
 
-        self._carry(connection, "there", arrive)
+        def again() -> None:
+            arrive(self._connect(send.request, silent=True))
+
+        self._carry(connection, "there", partial(arrive, connection), again)
+
+    def _connect(self, number: int, *, silent: bool = False) -> _Connection:
+        connection = _Connection(number=number, exchange=next(self._exchanges), silent=silent)
+        self._by_exchange[connection.exchange] = connection
+        return connection
 
     def _reply(self, connection: _Connection, message: dict[str, Any] | None, status: int) -> None:
+        http = HttpReply(status=status)
+        response = ResponseReceived(request=connection.number, message=message, http=http)
+
         def arrive() -> None:
             connection.open = False
-            number, http = connection.number, HttpReply(status=status)
-            self.tell_requester(ResponseReceived(request=number, message=message, http=http))
+            self.tell_requester(response)
 
-        self._carry(connection, "back", arrive)
+        self._carry(connection, "back", arrive, partial(self._repeat, connection, response))
 
     def _notify(self, connection: _Connection, message: dict[str, Any]) -> None:
         notification = NotificationReceived(connection.number, message)
-        self._carry(connection, "back", partial(self.tell_requester, notification))
+        arrive = partial(self.tell_requester, notification)
+        self._carry(connection, "back", arrive, partial(self._repeat, connection, notification))
+
+    def _repeat(self, connection: _Connection, fact: RequesterInput) -> None:
+        """Have the requester hear something once more, if its process is still the one that it was for."""
+        if self._by_number.get(connection.number) is connection:
+            self.tell_requester(fact)
 
     def _stop(self, connection: _Connection) -> None:
         """The requester closes its end. What is under way to it may still come, as on a shared channel."""

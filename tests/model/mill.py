@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
 from typing import Any, Final
@@ -38,6 +38,8 @@ from tests.model.workshop import question
 
 TERMINAL: Final = ("completed", "failed", "cancelled")
 CAPABILITIES: Final[dict[str, Any]] = {"elicitation": {}}
+PATIENCE_MS: Final = 30_000
+"""After which customers take a request for lost."""
 LIMITS: Final = Limits(resumptions=10_000, cancel_grace_ms=20_000)
 
 
@@ -211,14 +213,28 @@ class Customer:
         params = {"name": "grind", "arguments": {}}
         self._ask("tools/call", params, self._made)
 
-    def _ask(self, method: str, params: dict[str, Any], answered: Any) -> None:
+    def _ask(
+        self, method: str, params: dict[str, Any], answered: Callable[[dict[str, Any] | None], None]
+    ) -> None:
         self.number += 1
         nodes = self.network.nodes
         if not nodes:  # all of them have just crashed
             self.network.later(100, partial(self._ask, method, params, answered))
             return
         node = nodes[self.number % len(nodes)]
-        self.network.ask(node, method, params, answered, capabilities=CAPABILITIES)
+        replies: list[dict[str, Any] | None] = []
+
+        def answer(reply: dict[str, Any] | None) -> None:
+            replies.append(reply)
+            answered(reply)
+
+        def lose_patience() -> None:
+            if not replies:
+                self.network.close(request)
+                answered(None)
+
+        request = self.network.ask(node, method, params, answer, capabilities=CAPABILITIES)
+        self.network.later(PATIENCE_MS, lose_patience)
 
     def _made(self, reply: dict[str, Any] | None) -> None:
         if reply is None or "error" in reply:

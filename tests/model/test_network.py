@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from mcp_tasks_proto import Limits, Status
 from mcp_tasks_proto.records import TaskRecord
-from mcp_tasks_proto.testing import Crash, Fate, Network
+from mcp_tasks_proto.testing import Crash, Fate, Network, Passage
 from tests.model.mill import LIMITS, Customer, Grinding, Mill, make_engine
 from tests.model.watch import Watches
 
-LONG_MS = 600_000
+LONG_MS = 900_000
 """Longer than anything takes, once all is well."""
 
 events = st.sampled_from(
@@ -35,8 +35,25 @@ events = st.sampled_from(
         Fate(delay_ms=5_000),
         Fate(delay_ms=900, crash=Crash.AFTER),
         Fate(delay_ms=60, sleep_ms=9_000),
+        Fate(lost=True),
     ]
 )
+"""What becomes of an effect."""
+
+AT_ONCE = Passage(delay_ms=1)
+accidents = st.sampled_from(
+    [
+        Passage(lost=True),
+        Passage(cut=True),
+        Passage(delay_ms=900),
+        Passage(delay_ms=5_000),
+        Passage(again_ms=1),
+        Passage(again_ms=700),
+        Passage(again_ms=5_000),
+        Passage(delay_ms=900, again_ms=60),
+    ]
+)
+"""What becomes of a message of a customer's."""
 
 
 def told(story: list[tuple[int, Fate]]) -> list[Fate]:
@@ -58,6 +75,9 @@ SLOW_TAKE_OVER = told(
 """A node hears that it has taken work over when it has done so once more."""
 
 fates = st.lists(st.tuples(st.integers(0, 12), events), max_size=14).map(told)
+passages = st.lists(st.tuples(st.integers(0, 6), accidents), max_size=6).map(
+    lambda story: [passage for calm, accident in story for passage in (*[AT_ONCE] * calm, accident)]
+)
 plans = st.builds(
     Grinding,
     steps=st.lists(
@@ -76,6 +96,7 @@ def played(
     story: list[Fate],
     *,
     size: int,
+    passages: list[Passage] | None = None,
     cancels_after_ms: int | None = None,
     resumable: bool = True,
     limits: Limits = LIMITS,
@@ -88,6 +109,7 @@ def played(
         seen=Watches().look,
         size=size,
         fates=story,
+        passages=passages or [],
     )
     customers = [
         Customer(network=network, number=number, cancels_after_ms=cancels_after_ms) for number in range(2)
@@ -107,7 +129,10 @@ def histories(network: Network) -> dict[str, list[TaskRecord]]:
 
 
 def ended(network: Network, customers: list[Customer]) -> dict[str, list[TaskRecord]]:
-    """Return the same of the tasks whose customers have the handle: the others may wait for an answer."""
+    """Return the same of the tasks whose customers have the handle: the others may wait for an answer.
+
+    Of those there is one for each call whose reply was lost, or that arrived twice.
+    """
     handed_out = {customer.task_id for customer in customers}
     return {task_id: versions for task_id, versions in histories(network).items() if task_id in handed_out}
 
@@ -137,6 +162,7 @@ def check_author(before: TaskRecord, after: TaskRecord) -> None:
 
 def check_customers(network: Network, customers: list[Customer]) -> None:
     """What was acknowledged to anybody is so."""
+    silent = any(fate.lost for fate in network.fates) or any(one.lost for one in network.passages)
     for customer in customers:
         if customer.task_id is None:
             continue
@@ -144,7 +170,7 @@ def check_customers(network: Network, customers: list[Customer]) -> None:
         record = network.store.records[customer.task_id]
         assert customer.view["status"] == record.status.value
         assert record.status.terminal, "nothing is left parked, nor runs for ever"
-        if customer.listens_at in network.nodes and not customer.broken:
+        if customer.listens_at in network.nodes and not customer.broken and not silent:
             assert customer.heard[-1]["params"].get("status") == record.status.value, "SUB.2"
         for node in network.nodes:
             engine = network._nodes[node].engine
@@ -188,8 +214,9 @@ THOROUGH = Grinding(
         Fate(sleep_ms=9_000),
         Fate(fails=True),
         Fate(delay_ms=5_000),
+        Fate(lost=True),
     ],
-    ids=["crash before", "crash after", "sleep", "store fails", "delay"],
+    ids=["crash before", "crash after", "sleep", "store fails", "delay", "loss"],
 )
 def test_life4_whatever_fails_once_between_any_two_effects(event: Fate) -> None:
     """At each effect in turn, from the first to long after the last."""
@@ -197,21 +224,36 @@ def test_life4_whatever_fails_once_between_any_two_effects(event: Fate) -> None:
         check_done(*played(THOROUGH, told([(calm, event)]), size=2))
 
 
+@pytest.mark.parametrize(
+    "accident",
+    [Passage(lost=True), Passage(cut=True), Passage(again_ms=1), Passage(again_ms=3_000)],
+    ids=["loss", "cut", "twice", "twice, much later"],
+)
+def test_upd5_whatever_becomes_of_one_message_of_a_customer(accident: Passage) -> None:
+    """Of each in turn, from the calls to the last look at what came of them."""
+    for calm in range(50):
+        check_done(*played(THOROUGH, [], size=2, passages=[AT_ONCE] * calm + [accident]))
+
+
 @settings(max_examples=200, deadline=None)
-@given(plans, fates, st.sampled_from([2, 3]))
-@example(Grinding(steps=((6_000, "ask"),)), SLOW_TAKE_OVER, 2)
-def test_every_acknowledged_task_is_done(plan: Grinding, story: list[Fate], size: int) -> None:
+@given(plans, fates, passages, st.sampled_from([2, 3]))
+@example(Grinding(steps=((6_000, "ask"),)), SLOW_TAKE_OVER, [], 2)
+def test_every_acknowledged_task_is_done(
+    plan: Grinding, story: list[Fate], passages: list[Passage], size: int
+) -> None:
     """LIFE.4, UPD.5, INP.1."""
-    check_done(*played(plan, story, size=size))
+    check_done(*played(plan, story, size=size, passages=passages))
 
 
 @settings(max_examples=120, deadline=None)
-@given(plans, fates, st.sampled_from([2, 3]), cancels)
+@given(plans, fates, passages, st.sampled_from([2, 3]), cancels)
 def test_a_task_that_is_cancelled_ends_so_or_was_faster(
-    plan: Grinding, story: list[Fate], size: int, cancels_after_ms: int | None
+    plan: Grinding, story: list[Fate], passages: list[Passage], size: int, cancels_after_ms: int | None
 ) -> None:
     """CAN.6: wherever its worker is, and whoever takes it over."""
-    network, mill, customers = played(plan, story, size=size, cancels_after_ms=cancels_after_ms)
+    network, mill, customers = played(
+        plan, story, size=size, passages=passages, cancels_after_ms=cancels_after_ms
+    )
     check_records(network)
     check_customers(network, customers)
     assert all(times == 1 for times in mill.starts.values())
@@ -223,16 +265,23 @@ def test_a_task_that_is_cancelled_ends_so_or_was_faster(
 
 
 @settings(max_examples=120, deadline=None)
-@given(plans, fates, st.sampled_from([2, 3]), st.sampled_from([(False, 10_000), (True, 1), (True, 3)]))
+@given(
+    plans, fates, passages, st.sampled_from([2, 3]), st.sampled_from([(False, 10_000), (True, 1), (True, 3)])
+)
 def test_what_cannot_be_resumed_ends_and_says_why(
-    plan: Grinding, story: list[Fate], size: int, policy: tuple[bool, int]
+    plan: Grinding, story: list[Fate], passages: list[Passage], size: int, policy: tuple[bool, int]
 ) -> None:
     """LIFE.2, LIM.3."""
     resumable, resumptions = policy
     if not resumable:
         plan = Grinding(steps=tuple(step for step in plan.steps if step[1] != "checkpoint"))
     network, _, customers = played(
-        plan, story, size=size, resumable=resumable, limits=Limits(resumptions=resumptions)
+        plan,
+        story,
+        size=size,
+        passages=passages,
+        resumable=resumable,
+        limits=Limits(resumptions=resumptions),
     )
     check_records(network)
     check_customers(network, customers)
@@ -248,10 +297,14 @@ def test_what_cannot_be_resumed_ends_and_says_why(
 
 
 @settings(max_examples=60, deadline=None)
-@given(plans.filter(lambda plan: not plan.keys()), fates)
-def test_a_node_with_one_place_leaves_work_to_others(plan: Grinding, story: list[Fate]) -> None:
+@given(plans.filter(lambda plan: not plan.keys()), fates, passages)
+def test_a_node_with_one_place_leaves_work_to_others(
+    plan: Grinding, story: list[Fate], passages: list[Passage]
+) -> None:
     """LIM.3: what does not fit now is told again."""
-    network, mill, customers = played(plan, story, size=2, limits=Limits(workers=1, resumptions=10_000))
+    network, mill, customers = played(
+        plan, story, size=2, passages=passages, limits=Limits(workers=1, resumptions=10_000)
+    )
     check_records(network)
     check_customers(network, customers)
     assert all(times == 1 for times in mill.starts.values())

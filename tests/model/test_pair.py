@@ -5,6 +5,8 @@ REQ.1 to REQ.7 on one side, LIFE, UPD.5 and CAN.6 on the other.
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,16 +19,19 @@ LONG_MS = 3_600_000
 """Longer than any wait, once the weather is fair."""
 
 delays = st.sampled_from([1, 7, 40, 300, 2_500, 20_000])
+repeats = st.sampled_from([None, None, None, 1, 300, 20_000])
 passages = st.lists(
     st.builds(
         Passage,
         delay_ms=delays,
         lost=st.sampled_from([False, False, False, True]),
         cut=st.sampled_from([False, False, False, True]),
+        again_ms=repeats,
     ),
     max_size=30,
 )
-mild = st.lists(st.builds(Passage, delay_ms=delays), max_size=30)
+mild = st.lists(st.builds(Passage, delay_ms=delays, again_ms=repeats), max_size=30)
+skews = st.sampled_from([0, 0, 7, -3_600_000, 86_400_000])
 plans = st.builds(
     Plan,
     steps=st.lists(
@@ -41,44 +46,47 @@ plans = st.builds(
 switches = st.booleans()
 
 
-def status(pair: Pair) -> Status:
-    """Return how the only task stands at the server."""
-    (record,) = pair.server.store.records.values()
-    return record.status
+def status(pair: Pair, key: int) -> Status:
+    """Return how a call's task stands at the server. There are others where the call arrived twice."""
+    return pair.server.store.records[pair.requester.references[key]["taskId"]].status
 
 
-def names(workshop: Workshop) -> set[str]:
-    """Return the keys of all answers that reached the worker of the only task."""
-    (answers,) = workshop.answers.values()
-    return set(answers)
+def names(workshop: Workshop, reference: dict[str, Any]) -> set[str]:
+    """Return the keys of all answers that reached the worker of a task."""
+    return set(workshop.answers[reference["taskId"]])
 
 
 @settings(max_examples=60, deadline=None)
-@given(plans, mild, switches)
-def test_on_a_slow_network_every_task_ends_as_planned(plan: Plan, storm: list[Passage], listen: bool) -> None:
-    """Delays may put messages out of order; each question is shown once, each answer arrives once."""
+@given(plans, mild, switches, skews)
+def test_on_a_slow_network_every_task_ends_as_planned(
+    plan: Plan, storm: list[Passage], listen: bool, skew_ms: int
+) -> None:
+    """Delays may put messages out of order, and some come twice; each question is shown once, each answer
+    is delivered once."""
     workshop = Workshop(plan)
-    pair = make_pair(workshop, passages=storm, listen=listen)
+    pair = make_pair(workshop, passages=storm, listen=listen, skew_ms=skew_ms)
     key = call(pair)
     assert pair.settle(key, within_ms=LONG_MS)
     assert fits(plan.end, outcome(pair, key))
-    assert len(names(workshop)) == len(pair.requester.of(Prompt)) == workshop.questions
+    answered = names(workshop, pair.requester.references[key])
+    assert len(answered) == len(pair.requester.of(Prompt)) == workshop.questions
 
 
 @settings(max_examples=150, deadline=None)
-@given(plans, passages, switches)
+@given(plans, passages, switches, skews)
 def test_when_the_network_heals_the_outcome_is_the_true_one(
-    plan: Plan, storm: list[Passage], listen: bool
+    plan: Plan, storm: list[Passage], listen: bool, skew_ms: int
 ) -> None:
     """Only a call whose handle never arrived is lost (REQ.3)."""
     workshop = Workshop(plan)
-    pair = make_pair(workshop, passages=storm, listen=listen)
+    pair = make_pair(workshop, passages=storm, listen=listen, skew_ms=skew_ms)
     key = call(pair)
     assert pair.settle(key, within_ms=LONG_MS)
     found = outcome(pair, key)
     if key in pair.requester.references:
         assert fits(plan.end, found)
-        assert len(names(workshop)) == len(pair.requester.of(Prompt)) == workshop.questions
+        answered = names(workshop, pair.requester.references[key])
+        assert len(answered) == len(pair.requester.of(Prompt)) == workshop.questions
     else:
         assert isinstance(found, ObservationLost)
     pair.run(LONG_MS)
@@ -107,10 +115,11 @@ def test_a_cancelled_call_tells_the_truth(
     assert not pair.requester.on_show
     if not known or over:
         return
+    stands = status(pair, key)
     if wait or workshop.told:
-        assert status(pair).terminal
+        assert stands.terminal
     if wait:
-        end = {Status.COMPLETED: "complete", Status.FAILED: "fail", Status.CANCELLED: "stop"}[status(pair)]
+        end = {Status.COMPLETED: "complete", Status.FAILED: "fail", Status.CANCELLED: "stop"}[stands]
         assert fits(end, outcome(pair, key))
     assert all(times == 1 for times in workshop.told.values()), "a worker is told once (CAN.6)"
 
@@ -134,4 +143,4 @@ def test_a_task_outlives_the_processes_that_watch_it(
     assert pair.settle(key, within_ms=LONG_MS)
     if reference is not None:
         assert fits(plan.end, outcome(pair, key))
-        assert len(names(workshop)) == workshop.questions
+        assert len(names(workshop, reference)) == workshop.questions

@@ -77,6 +77,7 @@ class Plan:
     obeys: bool = True
     """Whether it stops when it is told to; otherwise it goes on."""
     poll_interval_ms: int = 1_000
+    ttl_ms: int | None = None
 
 
 @define(eq=False)
@@ -97,9 +98,11 @@ class Workshop:
         match effect:
             case StartTool(exchange=exchange, can_create_task=True):
                 task_id = f"task-{next(self._ids):020}"
-                interval = self.plan.poll_interval_ms
                 became = CallBecameTask(
-                    exchange=exchange, task_id=task_id, ttl_ms=None, poll_interval_ms=interval
+                    exchange=exchange,
+                    task_id=task_id,
+                    ttl_ms=self.plan.ttl_ms,
+                    poll_interval_ms=self.plan.poll_interval_ms,
                 )
                 return [(10, became)]
             case StartTool(exchange=exchange):
@@ -183,6 +186,7 @@ def make_pair(
     listen: bool = True,
     answer_ms: int | None = 500,
     limits: RequesterLimits | None = None,
+    skew_ms: int = 0,
 ) -> Pair:
     """Return a requester and a server on one network; questions are answered after a while."""
     server = ServerEngine(
@@ -208,6 +212,7 @@ def make_pair(
         answer=answer,
         passages=passages,
         now=START,
+        skew_ms=skew_ms,
     )
     pair.tell_server(TimePassed())
     return pair

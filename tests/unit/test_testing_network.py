@@ -10,6 +10,7 @@ from attrs import define, field
 
 from mcp_tasks_proto import (
     CallBecameTask,
+    DeliverInput,
     Effect,
     HmacSealer,
     Input,
@@ -23,14 +24,17 @@ from mcp_tasks_proto import (
     StartTool,
     StartWork,
     Step,
+    StopCall,
     ToolDeclaration,
+    WorkAskedInput,
     WorkCompleted,
 )
 from mcp_tasks_proto.server.tasks import Tasks
-from mcp_tasks_proto.testing import Crash, Fate, Network, request
-from tests.unit.world import DONE, TASK
+from mcp_tasks_proto.testing import Crash, Fate, Network, Passage, request
+from tests.unit.world import DONE, OTHER, TASK
 
 QUIET = Fate()
+ROOTS = {"method": "roots/list"}
 
 
 def engine(name: str) -> ServerEngine:
@@ -43,7 +47,7 @@ def engine(name: str) -> ServerEngine:
 
 @define(eq=False)
 class Story:
-    """Two nodes; every call becomes the task, whose work goes on until the test ends it."""
+    """Two nodes; the first call becomes the task, whose work goes on until the test ends it."""
 
     ttl_ms: int | None = None
     skews: tuple[int, ...] = ()
@@ -57,19 +61,26 @@ class Story:
         self.network.run(100)
 
     def _work(self, node: str, effect: Effect) -> Iterable[tuple[int, Input]]:
+        task_id = OTHER if (node, StartTool) in self.kinds() else TASK
         self.told.append((node, effect))
         if isinstance(effect, StartTool):
-            return [(1, CallBecameTask(exchange=effect.exchange, task_id=TASK, ttl_ms=self.ttl_ms))]
+            return [(1, CallBecameTask(exchange=effect.exchange, task_id=task_id, ttl_ms=self.ttl_ms))]
         return []
 
-    def ask(self, method: str, node: str = "node-1", **params: Any) -> None:
-        self.network.ask(node, method, params, self.replies.append, self.heard.append)
+    def ask(self, method: str, node: str = "node-1", **params: Any) -> int:
+        return self.network.ask(
+            node, method, params, self.replies.append, self.heard.append, capabilities={"roots": {}}
+        )
 
     def create(self, *fates: Fate) -> None:
         """Call the tool; these are the fates from then on."""
         self.network._fates = iter(fates)
         self.ask("tools/call", name="lasting", arguments={})
         self.network.run(100)
+
+    def befall(self, *passages: Passage) -> None:
+        """Let this become of the next messages of clients."""
+        self.network._passages = iter(passages)
 
     def kinds(self) -> list[tuple[str, type]]:
         return [(node, type(effect)) for node, effect in self.told]
@@ -232,6 +243,27 @@ def test_whoever_closes_a_request_hears_nothing_of_it() -> None:
     assert story.network.store.records == {}
 
 
+def test_whoever_closes_a_stream_hears_no_more_of_it() -> None:
+    """What was under way to it is left, and what the process says before it knows."""
+    story = Story()
+    story.create()
+    story.network._fates = iter([QUIET, Fate(delay_ms=50)])
+    slow = story.ask("subscriptions/listen", notifications={"taskIds": [TASK]})
+    story.network.run(10)
+    story.network.close(slow)
+    story.network.run(100)
+    assert story.heard == []
+
+    def hear(message: dict[str, Any]) -> None:
+        story.heard.append(message)
+        story.network.close(number)
+
+    wanted = request("subscriptions/listen", {"notifications": {"taskIds": [TASK]}})
+    number = story.network.send("node-1", wanted, story.replies.append, hear)
+    story.network.run(100)
+    assert [message["method"] for message in story.heard] == ["notifications/subscriptions/acknowledged"]
+
+
 def test_whoever_converses_hears_all_in_order_and_of_its_end() -> None:
     story = Story()
     story.ask("tools/call", name="lasting", arguments={})
@@ -297,3 +329,159 @@ def test_an_engine_that_means_a_time_that_has_passed_does_not_stop_time(
     network = Network(make_engine=engine, work=lambda *_: [])
     with pytest.raises(AssertionError, match="a deadline that has passed"):
         network.run(100)
+
+
+def test_a_request_that_is_lost_is_never_answered_nor_heard_of() -> None:
+    story = Story()
+    story.befall(Passage(lost=True))
+    number = story.ask("tools/call", name="lasting", arguments={})
+    story.network.crash("node-1")
+    story.network.run(60_000)
+    assert story.told == []
+    assert story.replies == [], "nobody is told"
+    story.network.close(number)
+    story.ask("tools/call", "node-2", name="lasting", arguments={})
+    story.network.run(100)
+    assert len(story.replies) == 1, "the next one arrives"
+
+
+def test_a_reply_that_is_lost_leaves_a_task_behind() -> None:
+    story = Story()
+    story.create(QUIET, QUIET, QUIET, Fate(lost=True))
+    assert TASK in story.network.store.records
+    story.network.crash("node-1")
+    story.network.run(100)
+    assert story.replies == []
+
+
+def test_a_poll_whose_reply_is_lost_can_be_given_up_and_repeated() -> None:
+    story = Story()
+    story.create()
+    story.network._fates = iter([QUIET, Fate(lost=True)])
+    number = story.ask("tasks/get", taskId=TASK)
+    story.network.run(100)
+    assert len(story.replies) == 1
+    story.network.close(number)
+    story.ask("tasks/get", taskId=TASK)
+    story.network.run(100)
+    assert story.replies[1] is not None
+    assert story.replies[1]["result"]["status"] == "working"
+
+
+def test_nothing_comes_after_what_was_lost_on_its_stream() -> None:
+    story = Story()
+    story.create()
+    story.network._fates = iter([QUIET, QUIET, Fate(lost=True)])
+    story.ask("subscriptions/listen", notifications={"taskIds": [TASK]})
+    story.network.run(100)
+    assert [message["method"] for message in story.heard] == ["notifications/subscriptions/acknowledged"]
+    story.network.tell("node-1", WorkCompleted(task_id=TASK, token=1, result=DONE))
+    story.network.run(100)
+    assert len(story.heard) == 1
+    assert story.network.store.records[TASK].status.terminal
+
+
+def test_both_ends_hear_of_a_connection_that_breaks_before_the_request_arrives() -> None:
+    story = Story()
+    story.befall(Passage(cut=True, delay_ms=50))
+    story.ask("tools/call", name="lasting", arguments={})
+    story.network.run(49)
+    assert story.replies == []
+    story.network.run(1)
+    assert story.replies == [None]
+    assert story.told == []
+
+
+def test_requests_overtake_each_other() -> None:
+    story = Story()
+    story.befall(Passage(delay_ms=50), Passage(delay_ms=2))
+    for number in (1, 2):
+        story.ask("tools/call", name="lasting", arguments={"number": number})
+    story.network.run(100)
+    started = [effect.arguments for _, effect in story.told if isinstance(effect, StartTool)]
+    assert started == [{"number": 2}, {"number": 1}]
+
+
+def test_a_slow_request_that_is_closed_arrives_before_its_end_does() -> None:
+    story = Story()
+    story.befall(Passage(delay_ms=50))
+    story.network.close(story.ask("tools/call", name="lasting", arguments={}))
+    story.network.run(100)
+    assert story.kinds() == [("node-1", StartTool), ("node-1", StopCall)]
+    assert story.replies == []
+    assert story.network.store.records == {}
+
+
+def test_a_call_that_arrives_twice_makes_two_tasks_and_one_is_heard_of() -> None:
+    story = Story()
+    story.befall(Passage(delay_ms=7, again_ms=40))
+    story.create()
+    records = story.network.store.records
+    assert set(records) == {TASK, OTHER}
+    assert records[OTHER].created_at_ms == records[TASK].created_at_ms + 40
+    (reply,) = story.replies
+    assert reply is not None
+    assert reply["result"]["taskId"] == TASK
+
+
+def test_an_update_that_arrives_twice_is_delivered_once() -> None:
+    """Whether the second copy comes while the first is being saved, or long after."""
+    for again_ms in (0, 1, 40):
+        story = Story()
+        story.create()
+        story.network.tell(
+            "node-1", WorkAskedInput(task_id=TASK, token=1, ask="where", requests={"where": ROOTS})
+        )
+        story.network.run(10)
+        story.befall(Passage(again_ms=again_ms))
+        story.ask("tasks/update", taskId=TASK, inputResponses={"where": {"roots": []}})
+        story.network.run(100)
+        delivered = [effect.answers for _, effect in story.told if isinstance(effect, DeliverInput)]
+        assert [[answer.key for answer in answers] for answers in delivered] == [["where"]]
+        assert [reply is not None and "result" in reply for reply in story.replies[1:]] == [True]
+
+
+def test_a_cancellation_that_arrives_twice_is_told_once() -> None:
+    for again_ms in (0, 1, 40):
+        story = Story()
+        story.create()
+        story.befall(Passage(again_ms=again_ms))
+        story.ask("tasks/cancel", taskId=TASK)
+        story.network.run(100)
+        assert story.kinds().count(("node-1", RequestCancel)) == 1
+        assert [reply is not None and "result" in reply for reply in story.replies[1:]] == [True]
+
+
+def test_a_second_copy_finds_nobody_where_the_process_has_ended() -> None:
+    story = Story()
+    story.befall(Passage(again_ms=40))
+    story.ask("tools/call", name="lasting", arguments={})
+    story.network.run(30)
+    story.network.crash("node-1")
+    story.network.run(30)
+    assert story.kinds().count(("node-1", StartTool)) == 1
+    assert len(story.replies) == 1
+
+
+def test_what_is_said_to_a_copy_of_a_stream_is_said_to_nobody() -> None:
+    story = Story()
+    story.create()
+    story.befall(Passage(again_ms=1))
+    story.ask("subscriptions/listen", notifications={"taskIds": [TASK]})
+    story.network.run(100)
+    story.network.tell("node-1", WorkCompleted(task_id=TASK, token=1, result=DONE))
+    story.network.run(100)
+    assert [message["params"].get("status") for message in story.heard] == [None, "working", "completed"]
+
+
+def test_what_is_said_in_a_conversation_may_come_twice_as_well() -> None:
+    story = Story()
+    said: list[Any] = []
+    called = request("tools/call", {"name": "lasting", "arguments": {}})
+    story.befall(Passage(again_ms=40))
+    story.network.converse(
+        "node-1", lambda number: MessageReceived(exchange=number, message=called), said.append
+    )
+    story.network.run(100)
+    assert len(said) == 1
+    assert set(story.network.store.records) == {TASK, OTHER}

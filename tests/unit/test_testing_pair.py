@@ -10,9 +10,12 @@ import pytest
 from mcp_tasks_proto.inputs import MessageReceived, ShutdownStarted
 from mcp_tasks_proto.requester import (
     Cancelled,
+    Completed,
     Expired,
+    Failed,
     NotificationReceived,
     ObservationLost,
+    Prompt,
     RequesterLimits,
     ResponseReceived,
 )
@@ -31,6 +34,7 @@ from tests.model.workshop import (
 
 LOST = Passage(lost=True)
 CUT = Passage(cut=True)
+DAY_MS = 86_400_000
 
 
 class Tap:
@@ -55,6 +59,11 @@ def tapped(host: Any) -> Tap:
     host.engine = Tap(host.engine)
     tap: Tap = host.engine
     return tap
+
+
+def methods(tap: Tap) -> list[str]:
+    """Return what a server was asked, in order."""
+    return [fact.message["method"] for _, fact in tap.of(MessageReceived)]
 
 
 def test_a_call_goes_there_and_back() -> None:
@@ -257,8 +266,136 @@ def test_a_process_that_ends_takes_its_messages_with_it() -> None:
     assert not pair.requester.effects
 
 
+def test_a_poll_that_is_lost_is_sent_again() -> None:
+    pair = make_pair(Workshop(Plan()), passages=[Passage(), Passage(), LOST], listen=False)
+    tap = tapped(pair.server)
+    key = call(pair)
+    assert pair.settle(key, within_ms=600_000)
+    assert fits("complete", outcome(pair, key))
+    assert len(pair.requester.sent("tasks/get")) == 1 + methods(tap).count("tasks/get")
+
+
+def test_a_call_that_arrives_twice_makes_two_tasks_and_one_is_heard_of() -> None:
+    workshop = Workshop(Plan(last_ms=2_500))
+    pair = make_pair(workshop, passages=[Passage(again_ms=40)], listen=False)
+    there, back = tapped(pair.server), tapped(pair.requester)
+    key = call(pair)
+    assert pair.settle(key, within_ms=10_000)
+    assert fits("complete", outcome(pair, key))
+    calls = [(when, fact.message["method"]) for when, fact in there.of(MessageReceived)][:2]
+    assert calls == [(5, "tools/call"), (45, "tools/call")]
+    assert [when for when, _ in back.of(ResponseReceived)][:2] == [20, 20 + 1_010], "a reply, and then polls"
+    first, second = pair.server.store.records
+    assert {params["taskId"] for params in pair.requester.sent("tasks/get")} == {first}
+    assert second in workshop.answers, "its work was begun all the same"
+
+
+def test_a_poll_that_arrives_twice_is_answered_once() -> None:
+    pair = make_pair(Workshop(Plan()), listen=False)
+    key = call(pair)
+    pair.run(100)
+    pair.calm = Passage(again_ms=40)
+    there, back = tapped(pair.server), tapped(pair.requester)
+    pair.run(1_000)
+    pair.calm = Passage()
+    assert methods(there) == ["tasks/get", "tasks/get"]
+    numbers = [fact.request for _, fact in back.of(ResponseReceived)]
+    assert len(numbers) == 2, "the only reply that is heard comes twice as well"
+    assert len(set(numbers)) == 1
+    assert pair.settle(key, within_ms=10_000)
+
+
+@pytest.mark.parametrize("listen", [False, True], ids=["polls", "listens"])
+@pytest.mark.parametrize("again_ms", [0, 3, 700, 5_000])
+def test_whatever_comes_twice_is_asked_answered_and_delivered_once(again_ms: int, listen: bool) -> None:
+    """That an answer is delivered once, and that nobody is asked twice, the hosts see to."""
+    workshop = Workshop(Plan(steps=((100, "ask twice"), (100, "progress"), (100, "ask")), end="fail"))
+    pair = make_pair(workshop, listen=listen)
+    pair.calm = Passage(again_ms=again_ms)
+    tap = tapped(pair.server)
+    key = call(pair)
+    assert pair.settle(key, within_ms=60_000)
+    pair.run(10_000)
+    assert fits("fail", outcome(pair, key))
+    assert methods(tap).count("tasks/update") == 2 * len(pair.requester.sent("tasks/update")) > 2
+    assert len(pair.requester.of(Prompt)) == 3
+    assert list(workshop.answers[pair.requester.references[key]["taskId"]]) == ["a", "b", "a.2"]
+
+
+def test_a_cancellation_that_comes_twice_is_told_once() -> None:
+    """CAN.6."""
+    workshop = Workshop(Plan(last_ms=60_000))
+    pair = make_pair(workshop, listen=False)
+    key = call(pair)
+    pair.run(500)
+    pair.calm = Passage(again_ms=40)
+    tap = tapped(pair.server)
+    pair.see_to(pair.requester.cancel(key, wait=True))
+    assert pair.settle(key, within_ms=10_000)
+    assert isinstance(outcome(pair, key), Cancelled)
+    assert methods(tap).count("tasks/cancel") == 2
+    assert list(workshop.told.values()) == [1]
+
+
+@pytest.mark.parametrize(
+    "passage", [Passage(lost=True, again_ms=40), Passage(cut=True, again_ms=40)], ids=["lost", "cut"]
+)
+def test_what_does_not_arrive_does_not_do_so_again(passage: Passage) -> None:
+    pair = make_pair(Workshop(Plan()), passages=[passage])
+    tap = tapped(pair.server)
+    call(pair)
+    pair.run(1_000)
+    assert methods(tap) == []
+
+
+def test_what_comes_again_is_for_the_process_that_it_was_for() -> None:
+    """The next one has a request of the same number in flight."""
+    passages = [Passage(), Passage(again_ms=1_000), Passage(delay_ms=5_000)]
+    pair = make_pair(Workshop(Plan()), passages=passages, listen=False)
+    call(pair)
+    pair.run(100)
+    pair.crash(make_requester())
+    key = call(pair)
+    tap = tapped(pair.requester)
+    pair.run(2_000)
+    assert tap.facts == []
+    assert pair.settle(key, within_ms=60_000)
+
+
+@pytest.mark.parametrize("skew_ms", [-DAY_MS, -1, 1, DAY_MS])
+def test_wrong_clocks_change_no_outcome(skew_ms: int) -> None:
+    for plan, kind in (
+        (Plan(steps=((100, "ask"),), ttl_ms=60_000), Completed),
+        (Plan(last_ms=5_000, end="fail"), Failed),
+        (Plan(end="never", ttl_ms=30_000), Expired),
+    ):
+        ends = []
+        for skew in (0, skew_ms):
+            pair = make_pair(Workshop(plan), skew_ms=skew)
+            key = call(pair)
+            assert pair.settle(key, within_ms=120_000)
+            assert isinstance(outcome(pair, key), kind)
+            ends.append(pair.now)
+        assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("skew_ms", [-DAY_MS, DAY_MS])
+def test_the_server_has_its_own_clock_and_is_woken_by_it(skew_ms: int) -> None:
+    """CAN.6: it gives up on a worker that does not stop, a minute after it was told."""
+    pair = make_pair(Workshop(Plan(last_ms=10_000_000, obeys=False)), listen=False, skew_ms=skew_ms)
+    key = call(pair)
+    pair.run(500)
+    (record,) = pair.server.store.records.values()
+    assert record.created_at_ms == START + 15 + skew_ms
+    assert pair.server.now == pair.requester.now + skew_ms == START + 500 + skew_ms
+    pair.see_to(pair.requester.cancel(key, wait=True))
+    assert not pair.settle(key, within_ms=60_000)
+    assert pair.settle(key, within_ms=5_000)
+    assert isinstance(outcome(pair, key), Cancelled)
+
+
 def test_the_same_storm_comes_again() -> None:
-    storm = [Passage(delay_ms=7), LOST, CUT, Passage(delay_ms=900), *islice(repeat(CUT), 4)]
+    storm = [Passage(delay_ms=7, again_ms=300), LOST, CUT, Passage(delay_ms=900), *islice(repeat(CUT), 4)]
     runs = []
     for _ in range(2):
         pair = make_pair(Workshop(Plan(steps=((300, "ask"),))), passages=storm)

@@ -225,7 +225,7 @@ class DualEraRequester:
     def _adopt_session(self, reference: Any) -> None:
         """Go on in the session of who saved this, where it has an id and there is none here.
 
-        No id of a request may come twice in a session (2025-11-25, Base Protocol: Requests). Whoever has opened
+        No id of a request may come twice in a session (2025-11-25, Base Protocol: Requests). Whoever opened
         this one counted from one, and who came to it later from the time at which he did, as here.
         """
         session_id, initialized = at(reference, "session", "id"), at(reference, "session", "initialized")
