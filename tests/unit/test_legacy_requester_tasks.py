@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mcp_tasks_proto.legacy.messages import SendLegacy
 from mcp_tasks_proto.requester import (
     Cancelled,
     Completed,
@@ -819,6 +820,24 @@ def test_req4_an_answer_goes_to_its_own_question_and_no_other_sessions() -> None
     assert host.responses() == []
     host.ask_client("elicitation/create", related(elicitation()), message_id="next", on="tasks/result")
     assert [response["id"] for response in host.responses()] == ["next"]
+
+
+def test_req4_what_a_session_that_is_gone_asks_late_is_not_asked_in_the_next() -> None:
+    """Its streams may bring something when the next one stands, where the same id is another question."""
+    host, call, key = asked()
+    host.ask("resources/list")
+    host.answer_http("resources/list", 404)
+    host.greet(session="s-2")
+    (late,) = host.waiting("tasks/result")
+    host.ask_client("elicitation/create", related(elicitation("Late?")), message_id="q", on=late)
+    poll(host, "input_required", at=2)
+    host.advance(10_000)
+    assert [prompt.key for prompt in host.of(Prompt)] == [key]
+    host.ask_client("elicitation/create", related(elicitation()), message_id="q", on="GET")
+    host.notify(late, "notifications/cancelled", {"requestId": "q"})
+    host.answer(call, key, ACCEPTED)
+    answers = [sent for sent in host.of(SendLegacy) if "result" in (sent.message or {})]
+    assert [(sent.session, (sent.message or {})["id"]) for sent in answers] == [("s-2", "q")]
 
 
 def test_a_result_that_came_before_the_poll_is_kept_for_it() -> None:

@@ -381,6 +381,12 @@ class Channel:
         pending = self._pending.get(name)
         return pending is not None and (pending.in_flight or pending.broken is not None)
 
+    def is_of_another_session(self, name: int) -> bool:
+        """Whether what comes on this stream is of a session that is gone: ids mean something else by now."""
+        pending = self._pending.get(name)
+        stands = None if self.session is None else self.session.session_id
+        return pending is not None and pending.sent.session not in (None, stands)
+
     def serve(self, name: int, inner: int | None) -> None:
         """Have something pending serve another request of the engine's from now on."""
         self._pending[name].inner = inner

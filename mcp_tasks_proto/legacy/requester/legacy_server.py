@@ -191,8 +191,9 @@ class LegacyServer:
     # -- what the server says unasked ------------------------------------------------------------------------
 
     def asked(self, asked: ServerAsked) -> None:
-        """The server asks something."""
-        self._reception.take(asked)
+        """The server asks something; what it does in a session that is gone, it does again in the next."""
+        if not self.channel.is_of_another_session(asked.request):
+            self._reception.take(asked)
 
     def heard(self, heard: NotificationReceived) -> None:
         """The server says something, on the way to an answer or not."""
@@ -202,7 +203,8 @@ class LegacyServer:
         if message.method == TOOLS_CHANGED:
             self._tools.forget()
         elif message.method == CANCELLED:
-            self._reception.cancelled(message.params.get("requestId"))
+            if not self.channel.is_of_another_session(heard.request):
+                self._reception.cancelled(message.params.get("requestId"))
         elif (inner := self.channel.inner_of(heard.request)) is not None:
             self.channel.give(NotificationReceived(inner, heard.message))
 
