@@ -37,6 +37,7 @@ from tests.model.proxy_wants import (
     FAILED,
     FIRST_PAUSE_MS,
     LOADED,
+    ORDER,
     PROMOTE_MS,
     SAVED,
     STATE_MS,
@@ -137,7 +138,7 @@ class Requests:
         if isinstance(path, ErrorAnswer):
             return path
         if path.row == "promote":
-            story.due_at_ms = self.stage.now + PROMOTE_MS
+            story.due_at_ms, story.due_order = self.stage.now + PROMOTE_MS, next(ORDER)
         brought: dict[str, Any] = {}
         if answers and path.kinds:
             brought["inputResponses"] = answers

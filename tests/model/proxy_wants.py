@@ -7,6 +7,8 @@ and is resumed with what came of that: :mod:`tests.model.proxy_requests` has all
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from functools import partial
+from itertools import count
 from typing import Any, Final, Protocol
 
 from attrs import define, field
@@ -23,6 +25,7 @@ __all__ = [
     "FAILED",
     "FIRST_PAUSE_MS",
     "LOADED",
+    "ORDER",
     "PROMOTE_MS",
     "SAVED",
     "STATE_MS",
@@ -52,6 +55,8 @@ DUE: Final = "due"
 """What a story is resumed with when its time has come."""
 SAVED, LOADED, FAILED = "saved", "loaded", "failed"
 TIMED_OUT: Final = Said(problem="unavailable")
+ORDER: Final = count()
+"""In which order times are set: what is due at the same time happens in this one."""
 
 
 @define(eq=False, kw_only=True)
@@ -63,6 +68,7 @@ class Want:
     """What the engine calls it, once it has asked for it."""
     early: Any = None
     """What came of it while its story waited for something else."""
+    order: int = field(init=False, factory=partial(next, ORDER))
 
 
 @define(eq=False, kw_only=True)
@@ -164,6 +170,7 @@ class Story:
     """What stands behind the state in its reply."""
     due_at_ms: int | None = None
     """When something happens that does not wait for what is awaited."""
+    due_order: int = 0
 
 
 class Stage(Protocol):

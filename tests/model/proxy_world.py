@@ -609,20 +609,20 @@ class World:
         assert self.deadline is None or self.deadline > self.now, "a deadline is never met again and again"
 
     def _time_passed(self) -> None:
-        """What is due in the stories, in the order of its time."""
-        while (due := min(self._due(), key=lambda one: one[0], default=None)) and due[0] <= self.now:
-            due[1]()
+        """What is due in the stories, in the order of its time, and in that in which the times were set."""
+        while (due := min(self._due(), key=lambda one: one[:2], default=None)) and due[0] <= self.now:
+            due[2]()
 
-    def _due(self) -> list[tuple[int, Callable[[], None]]]:
-        due: list[tuple[int, Callable[[], None]]] = []
+    def _due(self) -> list[tuple[int, int, Callable[[], None]]]:
+        due: list[tuple[int, int, Callable[[], None]]] = []
         for story in self.stories:
             if isinstance(story.awaited, Waits):
-                due.append((story.awaited.due_at_ms, partial(self._go_on, story, DUE)))
+                due.append((story.awaited.due_at_ms, story.awaited.order, partial(self._go_on, story, DUE)))
             if story.due_at_ms is not None:
-                due.append((story.due_at_ms, partial(self._overdue, story)))
+                due.append((story.due_at_ms, story.due_order, partial(self._overdue, story)))
         for name, want in self._by_name.items():
             assert isinstance(want, Sends)
-            due.append((want.timeout_at_ms, partial(self._timed_out, name)))
+            due.append((want.timeout_at_ms, want.order, partial(self._timed_out, name)))
         return due
 
     def _overdue(self, story: Story) -> None:
@@ -663,7 +663,7 @@ class World:
 
     def _check_deadline(self) -> None:
         """Whatever waits for a time is woken then; and what is past its time is removed now and then."""
-        times = [when for when, _ in self._due()]
+        times = [when for when, *_ in self._due()]
         latest = min([*times, self._purge_at_ms])
         assert self.deadline is not None
         assert self.deadline <= latest, "a deadline that is missed"
