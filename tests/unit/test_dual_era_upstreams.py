@@ -849,6 +849,22 @@ def test_req3_a_poll_that_fails_does_not_make_a_question_another_one() -> None:
     assert len(host.sent_legacy("tasks/result")) == 1
 
 
+def test_inp1_an_answer_that_was_overtaken_takes_no_question_back() -> None:
+    """The task worked when that was said, and has asked something since."""
+    host = make_dual_era()
+    handle = handed_out(host)
+    first, second = (host.request("tasks/get", {"taskId": handle}, capabilities=FORMS) for _ in range(2))
+    late, early = (name for name, one in host.in_flight.items() if one.message["method"] == "tasks/get")
+    host.give(UpstreamAnswered(request=early, message=result_message(early, legacy_task("input_required"))))
+    host.asks("elicitation/create", {**FORM, "_meta": related("old-7")}, on="tasks/result")
+    (key,) = view(host.reply_to(second))["inputRequests"]
+    host.give(UpstreamAnswered(request=late, message=result_message(late, legacy_task("working"))))
+    assert list(view(host.reply_to(first))["inputRequests"]) == [key]
+    host.request("tasks/update", {"taskId": handle, "inputResponses": {key: ACCEPTED}}, capabilities=FORMS)
+    host.answer("tasks/get", legacy_task("input_required"))
+    assert [response["result"]["action"] for response in host.responses()] == ["accept"]
+
+
 def test_prx11_cancel_is_passed_on_and_acknowledged() -> None:
     host = make_dual_era()
     handle = handed_out(host)

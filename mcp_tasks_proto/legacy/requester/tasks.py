@@ -45,6 +45,10 @@ class Followed:
     capabilities: Mapping[str, Any] | None = None
     """What its caller declares; ``None``: what every call does."""
     questions: dict[str, Question] = field(factory=dict)
+    asked_last: int = 0
+    """The last sent of the ``tasks/get`` that were answered."""
+    seen: Task = field(factory=dict)
+    """What that said."""
     result: int | None = None
     """The ``tasks/result`` that is open."""
     payload: Answer | None = None
@@ -62,6 +66,12 @@ class Followed:
     def undelivered(self) -> dict[str, Question]:
         """Questions whose answers the server waits for and does not have."""
         return {key: question for key, question in self.questions.items() if question.undelivered}
+
+    def latest(self, name: int, task: Task) -> Task:
+        """Return what the last sent ``tasks/get`` said: an answer that was overtaken says nothing more."""
+        if name > self.asked_last:
+            self.asked_last, self.seen = name, task
+        return self.seen
 
     def key_of(self, question: Question) -> str | None:
         """Return the key of a question that is asked again (REQ.4); ``None``: it is another one."""
@@ -145,6 +155,8 @@ class FollowedTasks:
             self.channel.relay(inner, answer)
             return
         followed = self._tasks.get(task_id)
+        if followed is not None:
+            task = followed.latest(answer.fact.request, task)
         match task.get("status"):
             case "completed" | "failed":
                 self._fetch(inner, task_id, followed, task)
