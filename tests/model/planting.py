@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from attrs import frozen
 
-__all__ = ["Fault", "Wrapped", "always", "must_be_found"]
+from mcp_tasks_proto import ServerEngine, StartWork
+
+__all__ = ["Fault", "Wrapped", "always", "begun_twice", "must_be_found"]
 
 Wrapped = Callable[..., Any]
 
@@ -40,3 +42,13 @@ def must_be_found(
         except AssertionError:
             return
     pytest.fail(f"nothing tells that {fault.rule} is broken: {fault.what}")
+
+
+def begun_twice(conclude: Wrapped) -> Wrapped:
+    """Each worker that is to begin does so twice."""
+
+    def faulty(self: ServerEngine, *given: Any) -> None:
+        conclude(self, *given)
+        self._out.extend([effect for effect in self._out if isinstance(effect, StartWork)])
+
+    return faulty

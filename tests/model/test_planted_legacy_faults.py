@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_tasks_proto import ServerEngine, StartWork
+from mcp_tasks_proto import ServerEngine
 from mcp_tasks_proto.legacy import translation
 from mcp_tasks_proto.legacy.server import calls, requests, tasks, waiting
 from mcp_tasks_proto.legacy.server import engine as engine_module
@@ -20,7 +20,7 @@ from mcp_tasks_proto.legacy.server.tasks import TaskRequests
 from mcp_tasks_proto.legacy.server.waiting import Waiter, Waiting
 from mcp_tasks_proto.settings import TaskSupport
 from tests.model.legacy_stories import STORIES, tell
-from tests.model.planting import Fault, Wrapped, always, must_be_found
+from tests.model.planting import Fault, Wrapped, always, begun_twice, must_be_found
 
 
 def _generous(result: Wrapped) -> Wrapped:
@@ -110,14 +110,6 @@ def _lenient(wanted: Wrapped) -> Wrapped:
     return faulty
 
 
-def _begun_twice(conclude: Wrapped) -> Wrapped:
-    def faulty(self: ServerEngine, *given: Any) -> None:
-        conclude(self, *given)
-        self._out.extend([effect for effect in self._out if isinstance(effect, StartWork)])
-
-    return faulty
-
-
 FAULTS: Final = [
     Fault(
         rule="LEG.1",
@@ -150,9 +142,7 @@ FAULTS: Final = [
         plant=lambda _: type("Faulty", (), {"REQUIRED": None, "FORBIDDEN": TaskSupport.FORBIDDEN}),
     ),
     Fault(rule="LEG.3", what="any lifetime is given", where=requests, name="wanted_task", plant=_lenient),
-    Fault(
-        rule="LIFE.2", what="work is begun twice", where=ServerEngine, name="_conclude", plant=_begun_twice
-    ),
+    Fault(rule="LIFE.2", what="work is begun twice", where=ServerEngine, name="_conclude", plant=begun_twice),
     Fault(rule="LEG.4", what="a result is not waited for", where=Waiting, name="begin", plant=_impatient),
     Fault(rule="LEG.4", what="whose result is not said", where=waiting, name="final_answer", plant=_nameless),
     Fault(

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_tasks_proto import Send, ServerEngine, StartWork
+from mcp_tasks_proto import Send, ServerEngine
 from mcp_tasks_proto.legacy.requester.channel import Channel
 from mcp_tasks_proto.legacy.server.inner import Inner
 from mcp_tasks_proto.legacy.server.registry import Registry
@@ -33,7 +33,7 @@ from mcp_tasks_proto.server.tasks import Tasks
 from mcp_tasks_proto.subscriptions import Streams
 from mcp_tasks_proto.timers import LAST_MS, Timers
 from tests.model.mill import Grinding
-from tests.model.planting import Wrapped, always
+from tests.model.planting import Wrapped, always, begun_twice
 from tests.model.test_whole_storms import live
 from tests.model.whole import PEOPLE
 
@@ -161,14 +161,6 @@ def _remembered(news: Wrapped) -> Wrapped:
     return faulty
 
 
-def _begun_twice(conclude: Wrapped) -> Wrapped:
-    def faulty(self: ServerEngine, *given: Any) -> None:
-        conclude(self, *given)
-        self._out.extend([effect for effect in self._out if isinstance(effect, StartWork)])
-
-    return faulty
-
-
 Planted = tuple[str, Any, str, Callable[[Wrapped], Wrapped], str, Mapping[str, Any]]
 """What is wrong, where, in which function, what makes it so, what is said of it, and in which world."""
 FAULTS: Final[list[Planted]] = [
@@ -183,7 +175,7 @@ FAULTS: Final[list[Planted]] = [
     ("a proxy does nothing when time passes", ProxyEngine, "_time_passed", always(None), PASSED, {}),
     ("a server has one token", Tasks, "_ask", _one_token, "no two questions", {}),
     ("a proxy has one token", Asking, "_ask", _one_token, "no two questions", {}),
-    ("work is begun twice", ServerEngine, "_conclude", _begun_twice, "two workers of one task", {}),
+    ("work is begun twice", ServerEngine, "_conclude", begun_twice, "two workers of one task", {}),
     # What is kept where it ought to be forgotten, at whom.
     ("a server: the store's answers", Tasks, "loaded", _keeps("_questions"), "a server has asked", {}),
     ("a server: requests", Exchanges, "_forget", _keeps("by_key"), "owed a reply", {}),
