@@ -78,7 +78,7 @@ crash: $(VENV)/all.stamp
 
 MINUTES ?= 1
 fuzz: $(VENV)/fuzz.stamp
-	@$(BIN)/python -m fuzz $(TARGET) --minutes $(MINUTES) --record
+	@$(BIN)/python -m fuzz $(TARGET) --minutes $(MINUTES) --record $(FUZZ_OPTIONS)
 
 SECONDS ?= 60
 fuzz-all: $(VENV)/fuzz.stamp

@@ -55,7 +55,9 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0 if arguments.where_possible else 2
     seconds = arguments.seconds or round(arguments.minutes * 60)
     chosen = [target] if target else list(TARGETS)
-    return run_campaigns(chosen, seconds, arguments.jobs, arguments.record, arguments.luck)
+    return run_campaigns(
+        chosen, seconds, arguments.jobs, arguments.record, arguments.luck, arguments.from_seeds
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -78,6 +80,11 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         default=0,
         help="a seed: campaigns with the same one draw the same (0: as it comes)",
+    )
+    parser.add_argument(
+        "--from-seeds",
+        action="store_true",
+        help="begin without the inputs that earlier campaigns have kept: another way may lead elsewhere",
     )
     parser.add_argument(
         "--where-possible",

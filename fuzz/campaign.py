@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from shutil import rmtree
 from signal import SIGKILL
 from time import monotonic
 from typing import Final, TextIO
@@ -58,6 +59,8 @@ class Campaign:
     seconds: int
     luck: int = 0
     """What its choices are drawn from, for the same ones in each run; 0: others each time."""
+    from_seeds: bool = False
+    """Whether it begins without what earlier campaigns have kept; what it keeps itself is for later ones."""
     commit: str = field(init=False, factory=commit_now)
     """What is fuzzed, whatever is there by the end."""
     progress: Progress = field(init=False)
@@ -80,15 +83,18 @@ class Campaign:
 
     def __attrs_post_init__(self) -> None:
         self._folder = WORK / self.target
-        corpus, log = self._folder / "corpus", self._folder / "log"
-        for folder in (corpus, self._findings):
+        corpus, anew, log = (self._folder / name for name in ("corpus", "corpus-from-seeds", "log"))
+        if self.from_seeds and anew.exists():
+            rmtree(anew)
+        for folder in (corpus, anew, self._findings):
             folder.mkdir(parents=True, exist_ok=True)
+        # What is new is kept in the first folder.
+        inputs = [anew] if self.from_seeds else [corpus, anew]
         self._left_before = frozenset(self._findings.iterdir())
         self._counter.write_bytes(bytes(8))
         self.progress = Progress(executions=0, executions_per_second=0, edges=0, corpus=0, seconds=0.0)
         flags = [
-            str(corpus),
-            str(SEEDS / self.target),
+            *(str(folder) for folder in (*inputs, SEEDS / self.target)),
             f"-dict={DICTIONARY}",
             f"-max_total_time={self.seconds}",
             f"-seed={self.luck}",

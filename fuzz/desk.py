@@ -28,7 +28,9 @@ MOST_PRINTED: Final = 3000
 # -- campaigns -----------------------------------------------------------------------------------------------
 
 
-def run_campaigns(targets: Sequence[str], seconds: int, jobs: int, recorded: bool, luck: int = 0) -> int:
+def run_campaigns(
+    targets: Sequence[str], seconds: int, jobs: int, recorded: bool, luck: int = 0, from_seeds: bool = False
+) -> int:
     """Fuzz each target for so long, ``jobs`` at a time; return 1 where one found something or broke down."""
     waiting, running, failures = list(targets), list[Campaign](), list[str]()
     screen = _Screen()
@@ -37,7 +39,7 @@ def run_campaigns(targets: Sequence[str], seconds: int, jobs: int, recorded: boo
             while waiting and len(running) < jobs:
                 target = waiting.pop(0)
                 try:
-                    running.append(Campaign(target, seconds, luck))
+                    running.append(Campaign(target, seconds, luck, from_seeds))
                 except OSError as error:
                     screen.clear()
                     failures.append(f"{target}: DID NOT BEGIN: {trouble_with(error)}")

@@ -14,6 +14,7 @@ FUZZER = r"""
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from time import time_ns
 
 
 def instrument_imports(include):
@@ -35,6 +36,11 @@ def Fuzz():
 FINDS = "Path(prefix + 'crash-1').write_bytes(b'found'); sys.exit(77)"
 BREAKS = "sys.exit(1)"
 ENDS = "sys.exit(0)"
+KEEPS = (
+    "folders = [Path(word) for word in given[1:] if not word.startswith('-')];"
+    "known = [file for folder in folders[:-1] for file in folder.iterdir()];"
+    "(folders[0] / f'{time_ns()} {len(known)}').write_bytes(b'line'); sys.exit(0)"
+)
 IS_PATIENT = (
     "patience = [word.partition('=')[2] for word in given if word.startswith(('-timeout', '-report_slow'))];"
     "sys.exit(len(patience) != 2 or len(set(patience)) != 1)"
@@ -52,15 +58,30 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(folder: Path, ending: str) -> int:
+def run(folder: Path, ending: str, *, from_seeds: bool = False) -> int:
     """Run a campaign whose fuzzer ends in this way."""
     (folder / "atheris.py").write_text(FUZZER.replace("{ending}", ending))
-    return desk.run_campaigns(["lines"], seconds=60, jobs=1, recorded=True)
+    return desk.run_campaigns(["lines"], seconds=60, jobs=1, recorded=True, from_seeds=from_seeds)
 
 
 def test_an_input_is_not_slow_before_it_is_one_that_does_not_end(folder: Path) -> None:
     """A machine that is busy makes no finding."""
     assert run(folder, IS_PATIENT) == 0
+
+
+def test_a_campaign_goes_on_from_all_that_was_kept_or_from_the_seeds_alone(folder: Path) -> None:
+    known = []
+    for from_seeds in (False, False, True, False, True):
+        before = kept_by_campaigns(folder)
+        assert run(folder, KEEPS, from_seeds=from_seeds) == 0
+        (new,) = kept_by_campaigns(folder) - before
+        known.append(new.partition(" ")[2])
+    assert known == ["0", "1", "0", "3", "0"]
+
+
+def kept_by_campaigns(folder: Path) -> set[str]:
+    """Return the names of all inputs that were kept."""
+    return {path.name for path in (folder / "work" / "lines").glob("corpus*/*")}
 
 
 def test_a_campaign_is_recorded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
