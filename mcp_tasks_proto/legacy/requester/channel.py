@@ -154,13 +154,11 @@ class Channel:
         if self._opening is None:
             self._open()
 
-    def adopt(self, session_id: str, initialized: Mapping[str, Any]) -> bool:
-        """Go on in a session that another process has opened, unless there is one here; return whether."""
-        if self.session is not None or self._opening is not None:
-            return False
-        self.session = Session(session_id=session_id, initialized=initialized)
-        self._unproven = session_id
-        return True
+    def adopt(self, session_id: str, initialized: Mapping[str, Any]) -> None:
+        """Go on in a session that another process has opened, unless there is one here."""
+        if self.session is None and self._opening is None:
+            self.session = Session(session_id=session_id, initialized=initialized)
+            self._unproven = session_id
 
     def _open(self) -> None:
         name = self._opening = next(self.names)

@@ -67,9 +67,9 @@ class _Names(Iterator[int]):
         name, self._next = self._next, self._next + 1
         return name
 
-    def pass_over(self, number: int) -> None:
-        """Call nothing by this number, nor by a lower one."""
-        self._next = max(self._next, number + 1)
+    def go_on_from(self, number: int) -> None:
+        """Call nothing by a lower number from here on."""
+        self._next = max(self._next, number)
 
 
 @define(eq=False, kw_only=True)
@@ -229,10 +229,9 @@ class DualEraRequester:
         this one counted from one, and who came to it later from the time at which he did, as here.
         """
         session_id, initialized = at(reference, "session", "id"), at(reference, "session", "initialized")
-        if not self.http or not isinstance(session_id, str) or not isinstance(initialized, Mapping):
-            return
-        if self._channel.adopt(session_id, initialized):
-            self._names.pass_over(self._now)
+        if self.http and isinstance(session_id, str) and isinstance(initialized, Mapping):
+            self._channel.adopt(session_id, initialized)
+            self._names.go_on_from(self._now)
 
     def _time_passed(self, passed: TimePassed) -> None:
         while (timer := self._timers.pop(self._now)) is not None:

@@ -236,7 +236,7 @@ class Waiting:
 
     def _answered(self, waiter: Waiter, key: str, asked: Mapping[str, Any], response: Response) -> None:
         del waiter.request.asks[key]
-        waiter.asking.pop(key, None)
+        del waiter.asking[key]
         answer = answer_of(asked, response)
         if not isinstance(answer, ErrorObject) and (problem := check_response(asked, answer)):
             # There is nobody to tell but the task: the client has said what it has to say.
