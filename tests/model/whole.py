@@ -513,7 +513,7 @@ class Whole:
         told: Any = news_for_proxy(fact) if self.knows_both_eras else fact
         now = self.now + self.proxy_skew_ms
         step = process.engine.handle(told, now=now)
-        process.watch.look(told, step.effects, step.deadline, now)
+        process.watch.look(told, step, now)
         for effect in step.effects:
             fate = next(self.proxy_fates, Fate())
             if fate.crash is Crash.BEFORE:

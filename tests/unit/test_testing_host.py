@@ -44,6 +44,7 @@ from mcp_tasks_proto import (
     TimePassed,
     TtlChanged,
     WorkProgressed,
+    WorkStopped,
 )
 from mcp_tasks_proto.testing import DictStore, ServerHost, request
 from tests.unit.world import NEVER, OTHER, START, TASK, THIRD, call, listen, make_host, working
@@ -220,22 +221,23 @@ def lying(*steps: list[Effect], held: bool = False) -> ServerHost:
 @pytest.mark.parametrize(
     ("broken", "effects"),
     [
-        ("an exchange that goes on", [Reply(2, {}, 200)]),
-        ("an exchange that goes on", [Send(2, {})]),
-        ("an exchange that goes on", [OpenStream(2)]),
-        ("an exchange that goes on", [OVER, OVER]),
-        ("an exchange that goes on", [OVER, SENT]),
-        ("an exchange that goes on", [OVER, OpenStream(1)]),
-        ("an exchange that goes on", [StopCall(1), OVER]),
-        ("a report without an answer", [TAKEN]),
-        ("a report without an answer", [REFUSED]),
-        ("a question with a token of its own", [Load(TASK, 1), Load(OTHER, 1)]),
-        ("a worker that was begun", [ANSWERED]),
-        ("a worker that was begun", [STOP]),
-        ("a worker that was begun", [StartWork(1, OTHER), STOP]),
-        ("an answer, delivered once", [BEGUN, ANSWERED, ANSWERED]),
-        ("an answer, delivered once", [BEGUN, DeliverInput(TASK, (ANSWER, ANSWER))]),
-        ("a worker that is told to stop once", [BEGUN, STOP, STOP]),
+        ("one reply to each request", [Reply(2, {}, 200)]),
+        ("nothing is said after the reply", [Send(2, {})]),
+        ("nothing is said after the reply", [OpenStream(2)]),
+        ("one reply to each request", [OVER, OVER]),
+        ("nothing is said after the reply", [OVER, SENT]),
+        ("nothing is said after the reply", [OVER, OpenStream(1)]),
+        ("one reply to each request", [StopCall(1), OVER]),
+        ("one answer to each report", [TAKEN]),
+        ("one answer to each report", [REFUSED]),
+        ("no two questions under one token", [Load(TASK, 1), Load(OTHER, 1)]),
+        ("no two workers of one task", [RESUMED, RESUMED]),
+        ("only a worker that was begun", [ANSWERED]),
+        ("only a worker that was begun", [STOP]),
+        ("only a worker that was begun", [StartWork(1, OTHER), STOP]),
+        ("each answer is delivered once", [BEGUN, ANSWERED, ANSWERED]),
+        ("each answer is delivered once", [BEGUN, DeliverInput(TASK, (ANSWER, ANSWER))]),
+        ("a worker is told to stop once", [BEGUN, STOP, STOP]),
     ],
 )
 @pytest.mark.parametrize("held", [False, True])
@@ -248,7 +250,7 @@ def test_a_broken_promise_is_told(broken: str, effects: list[Effect], held: bool
 def test_what_is_said_to_somebody_who_is_gone_is_told() -> None:
     host = lying([], [OVER])
     exchange = host.send({})
-    with pytest.raises(AssertionError, match="an exchange that goes on"):
+    with pytest.raises(AssertionError, match="one reply to each request"):
         host.give(ExchangeClosed(exchange))
 
 
@@ -256,14 +258,23 @@ def test_what_is_said_to_somebody_who_is_gone_is_told() -> None:
 def test_a_second_answer_to_a_report_is_told(again: Effect) -> None:
     host = lying([TAKEN], [again])
     host.give(REPORT)
-    with pytest.raises(AssertionError, match="a report without an answer"):
+    with pytest.raises(AssertionError, match="one answer to each report"):
         host.send({})
+
+
+def test_a_worker_that_has_ended_hears_no_more() -> None:
+    """That an earlier run has ended says nothing of a later one."""
+    host = lying([RESUMED], [ANSWERED], [STOP])
+    host.send({})
+    host.give(WorkStopped(task_id=TASK, token="s"))
+    with pytest.raises(AssertionError, match="only a worker that was begun, and goes on"):
+        host.give(WorkStopped(task_id=TASK, token="s", resumption=1))
 
 
 def test_a_token_that_still_waits_at_the_store_is_told() -> None:
     host = lying([Load(TASK, 1)], [Load(OTHER, 2), Load(OTHER, 1)], held=True)
     host.send({})
-    with pytest.raises(AssertionError, match="a question with a token of its own"):
+    with pytest.raises(AssertionError, match="no two questions under one token"):
         host.send({})
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from mcp_tasks_proto import SaveFailed, Status
+from mcp_tasks_proto import Reply, SaveFailed, Send, Status
 from mcp_tasks_proto.history import Observation
-from mcp_tasks_proto.proxy import Note, SaveBinding
+from mcp_tasks_proto.legacy.proxy import ListHandles
+from mcp_tasks_proto.proxy import DrawRandom, Note, ProxyEffect, ProxyInput, ProxyStep, SaveBinding
+from mcp_tasks_proto.testing import ProxyHost
 from tests.unit.proxy_world import call, create, handed_out, make_proxy, methods
 
 
@@ -49,3 +53,38 @@ def test_effects_are_found_by_kind() -> None:
     host = make_proxy()
     handed_out(host)
     assert methods(host) == ["server/discover", "tools/list", "tools/call"]
+
+
+# -- what it holds an engine to --------------------------------------------------------------------
+
+
+class Liar:
+    """An engine that says one thing once."""
+
+    def __init__(self, *effects: ProxyEffect | ListHandles) -> None:
+        self.step: Any = ProxyStep(effects)
+
+    def handle(self, fact: ProxyInput, *, now: int) -> ProxyStep:
+        """Say it, and then no more."""
+        step, self.step = self.step, ProxyStep(())
+        return step
+
+
+OVER = Reply(1, {}, 200)
+
+
+@pytest.mark.parametrize(
+    ("broken", "effects"),
+    [
+        ("one reply to each request", [OVER, OVER]),
+        ("nothing is said after the reply", [OVER, Send(1, {})]),
+        (
+            "no two questions under one token",
+            [DrawRandom(1), ListHandles(principal="ann", after=None, limit=5, token=1)],
+        ),
+    ],
+)
+def test_a_broken_promise_is_told(broken: str, effects: list[ProxyEffect]) -> None:
+    engine: Any = Liar(*effects)
+    with pytest.raises(AssertionError, match=broken):
+        ProxyHost(engine=engine).send({})
