@@ -101,15 +101,11 @@ class _Exchange:
 
     def fall_silent(self) -> None:
         """Nothing that is said on it gets through any more."""
-        self.said = _unheard
+        self.said = _unheeded
 
 
-def _unheard(_: object) -> None:
-    """What nobody listens to."""
-
-
-def _unseen(*_: object) -> None:
-    """A step that nobody looks at."""
+def _unheeded(*_: object) -> None:
+    """What nobody listens to, or looks at."""
 
 
 @define(eq=False, kw_only=True)
@@ -127,7 +123,7 @@ class Network:
 
     make_engine: Callable[[str], ServerEngine | DualEraServer]
     work: Callable[[str, Effect], Iterable[tuple[int, Input]]]
-    seen: Callable[[str, Input | LegacyInput, Step, int], None] = _unseen
+    seen: Callable[[str, Input | LegacyInput, Step, int], None] = _unheeded
     size: int = 2
     """How many processes there are."""
     fates: Iterable[Fate] = ()
@@ -182,7 +178,7 @@ class Network:
         method: str,
         params: Mapping[str, Any],
         answered: Callable[[dict[str, Any] | None], None],
-        heard: Callable[[dict[str, Any]], None] = _unheard,
+        heard: Callable[[dict[str, Any]], None] = _unheeded,
         **facts: Any,
     ) -> int:
         """Send a request to a process. ``answered`` is called with the reply, or ``None`` if there is none.
@@ -200,7 +196,7 @@ class Network:
         node: str,
         message: Any,
         answered: Callable[[dict[str, Any] | None], None],
-        heard: Callable[[dict[str, Any]], None] = _unheard,
+        heard: Callable[[dict[str, Any]], None] = _unheeded,
     ) -> int:
         """Send a request that somebody else has written, and return a number to :meth:`close` it by."""
         number = next(self._numbers)
@@ -404,7 +400,7 @@ class Network:
             return
         self._depart(number, exchange, passage.delay_ms, arrives(number))
         if passage.again_ms is not None:
-            copy, nobody = next(self._numbers), _Exchange(exchange.node, _unheard)
+            copy, nobody = next(self._numbers), _Exchange(exchange.node, _unheeded)
             self._depart(copy, nobody, passage.delay_ms + passage.again_ms, arrives(copy))
 
     def _depart(self, number: int, exchange: _Exchange, delay_ms: int, fact: Input | LegacyInput) -> None:

@@ -81,7 +81,7 @@ POLL_MS: Final = 1_000
 LIMITS: Final = Limits(
     cancel_grace_ms=GRACE_MS, input_keys=6, resumptions=2, poll_interval_ms=POLL_MS, save_attempts=1_000
 )
-"""More attempts to save than one task has changes at the same time: the model knows no other number."""
+"""``save_attempts``: more than one task has changes at the same time, for the model does not count them."""
 CALLERS: Final = ("ada", "bob")
 FORMS: Final[dict[str, Any]] = {"elicitation": {}}
 FORM: Final[dict[str, Any]] = {
@@ -571,9 +571,8 @@ class World:
         assert len(self.engine._exchanges.by_key) <= len(self.acts), "LIM.3: exchanges that are over"
         running = {name for name, worker in self.workers.items() if not worker.over}
         assert set(tasks._workers) <= running, "LIM.3: workers that have ended"
-        assert self.deadline is None or self.deadline >= 0
-        numbers_only = [asked.effect.token for asked in self.asked]
-        assert len(set(numbers_only)) == len(numbers_only), "no two questions under one token"
+        tokens = [asked.effect.token for asked in self.asked]
+        assert len(set(tokens)) == len(tokens), "no two questions under one token"
 
     def _check_worker(self, wanted: str, worker: Worker, due: list[int]) -> None:
         task = self.model.tasks.get(wanted)

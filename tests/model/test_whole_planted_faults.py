@@ -143,6 +143,8 @@ def _waits_on(end: Wrapped) -> Wrapped:
 
 
 def _one_token(ask: Wrapped) -> Wrapped:
+    """Every question has the same token."""
+
     def faulty(self: Any, *given: Any) -> Any:
         self._tokens = count()
         return ask(self, *given)
