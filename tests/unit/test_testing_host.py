@@ -18,7 +18,6 @@ from mcp_tasks_proto import (
     ExpiredFound,
     FindExpired,
     HttpHead,
-    Input,
     InputAnswer,
     LegacyInput,
     Load,
@@ -47,6 +46,7 @@ from mcp_tasks_proto import (
     WorkStopped,
 )
 from mcp_tasks_proto.testing import DictStore, ServerHost, request
+from tests.unit.liar import Liar
 from tests.unit.world import NEVER, OTHER, START, TASK, THIRD, call, listen, make_host, working
 
 RECORD = TaskRecord(
@@ -199,17 +199,6 @@ ANSWERED = DeliverInput(TASK, (ANSWER,))
 STOP = RequestCancel(TASK, CancelReason.REQUESTED)
 REPORT = WorkProgressed(task_id=TASK, token="r")
 HTTP = HttpHead(headers={})
-
-
-class Liar:
-    """An engine that says what it was told to, one step for each input."""
-
-    def __init__(self, *steps: Step) -> None:
-        self.steps = list(steps)
-
-    def handle(self, fact: Input | LegacyInput, *, now: int) -> Step:
-        """Return the next step."""
-        return self.steps.pop(0)
 
 
 def lying(*steps: list[Effect], held: bool = False) -> ServerHost:

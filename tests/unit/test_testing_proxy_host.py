@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from mcp_tasks_proto import Reply, SaveFailed, Send, Status
+from mcp_tasks_proto import Reply, SaveFailed, Send, Status, TimePassed
 from mcp_tasks_proto.history import Observation
-from mcp_tasks_proto.legacy.proxy import ListHandles
-from mcp_tasks_proto.proxy import DrawRandom, Note, ProxyEffect, ProxyInput, ProxyStep, SaveBinding
+from mcp_tasks_proto.legacy.proxy import DualEraProxyStep, ListHandles
+from mcp_tasks_proto.proxy import DrawRandom, Note, ProxyEffect, ProxyStep, SaveBinding
 from mcp_tasks_proto.testing import ProxyHost
-from tests.unit.proxy_world import call, create, handed_out, make_proxy, methods
+from tests.unit.liar import Liar
+from tests.unit.proxy_world import START, call, create, handed_out, make_proxy, methods
 
 
 def test_only_what_is_in_flight_can_be_answered() -> None:
@@ -57,19 +58,6 @@ def test_effects_are_found_by_kind() -> None:
 
 # -- what it holds an engine to --------------------------------------------------------------------
 
-
-class Liar:
-    """An engine that says one thing once."""
-
-    def __init__(self, *effects: ProxyEffect | ListHandles) -> None:
-        self.step: Any = ProxyStep(effects)
-
-    def handle(self, fact: ProxyInput, *, now: int) -> ProxyStep:
-        """Say it, and then no more."""
-        step, self.step = self.step, ProxyStep(())
-        return step
-
-
 OVER = Reply(1, {}, 200)
 
 
@@ -84,7 +72,13 @@ OVER = Reply(1, {}, 200)
         ),
     ],
 )
-def test_a_broken_promise_is_told(broken: str, effects: list[ProxyEffect]) -> None:
-    engine: Any = Liar(*effects)
+def test_a_broken_promise_is_told(broken: str, effects: list[ProxyEffect | ListHandles]) -> None:
+    engine: Any = Liar(DualEraProxyStep(tuple(effects)))
     with pytest.raises(AssertionError, match=broken):
         ProxyHost(engine=engine).send({})
+
+
+def test_a_deadline_that_stays_in_the_past_is_told() -> None:
+    engine: Any = Liar(ProxyStep((), START))
+    with pytest.raises(AssertionError, match="a deadline that has passed"):
+        ProxyHost(engine=engine, now=START).give(TimePassed())
