@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from attrs import define, field
 
-from mcp_tasks_proto.effects import Delete, Effect, FindExpired, ListTasks, Load, Reply, Save, Send, StartTool
+from mcp_tasks_proto.effects import Effect, Reply, Send, StartTool, StoreEffect
 from mcp_tasks_proto.inputs import (
     DEFAULT,
     CallBecameTask,
@@ -45,7 +45,7 @@ class ServerHost:
     store: DictStore = field(factory=DictStore)
     now: int = 1_700_000_000_000
     held: bool = False
-    asked: list[Load | Save | Delete | FindExpired | ListTasks] = field(init=False, factory=list)
+    asked: list[StoreEffect] = field(init=False, factory=list)
     effects: list[Effect] = field(init=False, factory=list)
     """Every effect so far but the store's, oldest first."""
     deadline: int | None = field(init=False, default=None)
@@ -62,7 +62,7 @@ class ServerHost:
             self._promises.look(given, step, self.now)
             self.deadline = step.deadline
             for effect in step.effects:
-                if not isinstance(effect, (Load, Save, Delete, FindExpired, ListTasks)):
+                if not isinstance(effect, StoreEffect):
                     self.effects.append(effect)
                 elif self.held:
                     self.asked.append(effect)

@@ -24,17 +24,15 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from mcp_tasks_proto.effects import Delete, Effect, FindExpired, Load, OpenStream, Reply, Save, Send, Step
+from mcp_tasks_proto.effects import Delete, Effect, OpenStream, Reply, Save, Send, Step, StoreEffect
 from mcp_tasks_proto.inputs import (
     ExchangeClosed,
     Input,
     LegacyInput,
-    LoadFailed,
     MessageReceived,
     RecordChanged,
     RecordRemoved,
     Saved,
-    SaveFailed,
     StreamReady,
     TimePassed,
     WorkLost,
@@ -318,7 +316,7 @@ class Network:
             self.crash(name)
             return
         match effect:
-            case Load() | Save() | Delete() | FindExpired():
+            case _ if isinstance(effect, StoreEffect):
                 self._after(fate.delay_ms, partial(self._serve, name, effect, fate))
             case Reply(exchange=exchange):
                 self._say(exchange, fate, partial(self._answer, exchange, effect))
@@ -334,13 +332,12 @@ class Network:
 
     # -- the store -----------------------------------------------------------------------------------------
 
-    def _serve(self, name: str, effect: Load | Save | Delete | FindExpired, fate: Fate) -> None:
+    def _serve(self, name: str, effect: StoreEffect, fate: Fate) -> None:
         """Carry out what a process asked; also one that has ended, as long as it is not known to be gone."""
         if name in self._gone and name not in self._nodes:
             return
         if fate.fails:
-            failed = LoadFailed if isinstance(effect, (Load, FindExpired)) else SaveFailed
-            self._after(fate.delay_ms, partial(self.tell, name, failed(effect.token)))
+            self._after(fate.delay_ms, partial(self.tell, name, self.store.fail(effect)))
             return
         answer = self.store.answer(effect)
         if isinstance(answer, Saved) and isinstance(effect, Save):

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from typing import Final
 
 from attrs import define, field
 
 from mcp_tasks_proto.effects import (
     AcceptReport,
-    Delete,
     DeliverInput,
-    FindExpired,
-    ListTasks,
-    Load,
     OpenStream,
     RejectReport,
     Reply,
     RequestCancel,
     ResumeWork,
-    Save,
     Send,
     StartWork,
     Step,
     StopCall,
+    StoreEffect,
 )
 from mcp_tasks_proto.inputs import (
     ExchangeClosed,
@@ -59,15 +54,11 @@ from mcp_tasks_proto.proxy import (
 
 __all__ = ["Promises"]
 
-QUESTIONS: Final = (
-    *(Load, Save, Delete, FindExpired, ListTasks),
-    *(LoadTask, SaveBinding, SaveSnapshot, DrawRandom, ListHandles),
-)
+Question = StoreEffect | LoadTask | SaveBinding | SaveSnapshot | DrawRandom | ListHandles
 """What an engine asks of its host, under a token."""
-ANSWERS: Final = (
-    *(Loaded, LoadFailed, Saved, SaveConflict, SaveFailed, SaveRefused, ExpiredFound, TasksListed),
-    *(TaskLoaded, SnapshotKept, RandomDrawn, HandlesListed),
-)
+Answer = (
+    Loaded | LoadFailed | Saved | SaveConflict | SaveFailed | SaveRefused | ExpiredFound | TasksListed
+) | (TaskLoaded | SnapshotKept | RandomDrawn | HandlesListed)
 """What it is told to that, under the same token."""
 
 
@@ -123,7 +114,7 @@ class Promises:
                 self.owed.add(exchange)
             case ExchangeClosed(exchange=exchange):
                 self.owed.discard(exchange)
-        if isinstance(fact, ANSWERS):
+        if isinstance(fact, Answer):
             self.asked.discard(fact.token)
         elif isinstance(fact, WorkInput):
             self.reports[fact.token] += 1
@@ -162,7 +153,7 @@ class Promises:
                 worker = self._worker(task_id, effect)
                 assert not worker.told_to_stop, f"a worker is told to stop once: {effect}"
                 worker.told_to_stop = True
-        if isinstance(effect, QUESTIONS):
+        if isinstance(effect, Question):
             assert effect.token not in self.asked, f"no two questions under one token: {effect}"
             self.asked.add(effect.token)
 

@@ -174,7 +174,7 @@ class ProxyHost:
                 self.in_flight.pop(given.request, None)
             self.deadline = step.deadline
             for effect in step.effects:
-                if not isinstance(effect, (LoadTask, SaveBinding, SaveSnapshot, DrawRandom, ListHandles)):
+                if not isinstance(effect, Question):
                     self._take(effect)
                     if self.reads and isinstance(effect, Send):
                         facts.append(StreamReady(effect.exchange))

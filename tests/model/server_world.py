@@ -24,12 +24,10 @@ from mcp_tasks_proto import (
     Effect,
     ErrorObject,
     ExchangeClosed,
-    FindExpired,
     HmacSealer,
     Input,
     Limits,
     Load,
-    LoadFailed,
     MessageReceived,
     RejectReport,
     Reply,
@@ -38,12 +36,12 @@ from mcp_tasks_proto import (
     Save,
     SaveConflict,
     Saved,
-    SaveFailed,
     ServerEngine,
     ServerSettings,
     StartTool,
     StartWork,
     StopCall,
+    StoreEffect,
     TaskEnded,
     TaskRecord,
     TimePassed,
@@ -135,7 +133,7 @@ class Act:
 class Asked:
     """What the engine asked of the store, and has not been answered."""
 
-    effect: Load | Save | Delete | FindExpired
+    effect: StoreEffect
     act: Act | None
     decided_at: int
 
@@ -381,10 +379,9 @@ class World:
         effect, act = asked.effect, asked.act
         if fails:
             self.store_failed = True
-            failed = LoadFailed if isinstance(effect, Load | FindExpired) else SaveFailed
             if act is not None and act.for_caller:
                 act.answer = STORE_DOWN
-            self._give(failed(effect.token))
+            self._give(self.store.fail(effect))
             return
         self._give(self._write(asked), act)
 
@@ -453,7 +450,7 @@ class World:
         if act is not None and act.answer is None and not any(same(whose, act) for _, whose in labelled):
             self._decided(act)
         for effect, whose in labelled:
-            if isinstance(effect, Load | Save | Delete | FindExpired):
+            if isinstance(effect, StoreEffect):
                 self.asked.append(Asked(effect, whose, self.now))
             else:
                 self._see_to(effect)

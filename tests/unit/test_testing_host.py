@@ -20,8 +20,10 @@ from mcp_tasks_proto import (
     HttpHead,
     InputAnswer,
     LegacyInput,
+    ListTasks,
     Load,
     Loaded,
+    LoadFailed,
     OpenStream,
     Quota,
     RejectReport,
@@ -31,6 +33,7 @@ from mcp_tasks_proto import (
     Save,
     SaveConflict,
     Saved,
+    SaveFailed,
     SaveRefused,
     Send,
     SessionEnded,
@@ -116,6 +119,16 @@ def test_the_store_refuses_what_is_over_a_quota(quota: Quota, limit: str) -> Non
     new = evolve(RECORD, task_id=OTHER)
     assert store.answer(Save(new, None, 1, quota)) == SaveRefused(1, limit)
     assert store.answer(Save(new, None, 2, evolve(ROOM, task_bytes=20))) == Saved(2)
+
+
+def test_the_store_may_fail_at_anything() -> None:
+    store = DictStore({TASK: RECORD})
+    listing = ListTasks(principal="alice", after=None, limit=1, token=1)
+    for effect in (Load(TASK, 1), FindExpired(START, 1, 1), listing):
+        assert store.fail(effect) == LoadFailed(1)
+    for change in (Save(RECORD, 1, 2), Delete(TASK, 1, 2)):
+        assert store.fail(change) == SaveFailed(2)
+    assert store.records == {TASK: RECORD}
 
 
 def test_the_store_finds_what_has_expired_earliest_first() -> None:
