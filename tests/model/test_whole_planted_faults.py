@@ -226,6 +226,13 @@ FAULTS: Final[list[Planted]] = [
 
 
 @pytest.mark.parametrize(
+    "facts", [{}, SESSIONS, LEGACY_SERVERS], ids=["modern", "sessions", "legacy servers"]
+)
+def test_without_a_fault_all_is_well(facts: Mapping[str, Any]) -> None:
+    live(plan=TWO_QUESTIONS, **facts)
+
+
+@pytest.mark.parametrize(
     ("where", "name", "plant", "words", "facts"),
     [pytest.param(*fault, id=what) for what, *fault in FAULTS],
 )

@@ -204,7 +204,4 @@ SEEN: Final = (
 
 @pytest.mark.parametrize("what", SEEN)
 def test_a_planted_fault_is_found(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    fault = FAULTS[what]
-    monkeypatch.setattr(fault.where, fault.name, fault.plant(getattr(fault.where, fault.name)))
-    with pytest.raises(AssertionError):
-        live_through_all()
+    must_be_found(FAULTS[what], [live_through_all], monkeypatch)
