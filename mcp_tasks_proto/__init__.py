@@ -27,6 +27,7 @@ from mcp_tasks_proto.effects import (
     StartWork,
     Step,
     StopCall,
+    StoreEffect,
 )
 from mcp_tasks_proto.errors import (
     ErrorCode,
@@ -149,6 +150,7 @@ __all__ = [
     "Status",
     "Step",
     "StopCall",
+    "StoreEffect",
     "StoreInput",
     "StreamReady",
     "StreamRequested",

@@ -39,6 +39,7 @@ __all__ = [
     "StartWork",
     "Step",
     "StopCall",
+    "StoreEffect",
 ]
 
 
@@ -282,6 +283,8 @@ class ListTasks:
     token: Hashable
 
 
+StoreEffect = Load | Save | Delete | FindExpired | ListTasks
+"""What a store is asked. What comes of it has the same token."""
 Effect = (
     Reply
     | Send
@@ -295,11 +298,7 @@ Effect = (
     | RequestCancel
     | AcceptReport
     | RejectReport
-    | Load
-    | Save
-    | Delete
-    | FindExpired
-    | ListTasks
+    | StoreEffect
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from mcp_tasks_adapters.toolkit.outcomes import describe
-from mcp_tasks_proto.effects import Delete, FindExpired, ListTasks, Load, Save
+from mcp_tasks_proto.effects import FindExpired, ListTasks, Load, StoreEffect
 from mcp_tasks_proto.inputs import (
     Input,
     LoadFailed,
@@ -30,8 +30,6 @@ __all__ = [
     "StoreError",
 ]
 
-StoreEffect = Load | Save | Delete | FindExpired | ListTasks
-"""What a store is asked for."""
 News = RecordChanged | RecordRemoved | WorkLost
 """What a store tells by itself."""
 

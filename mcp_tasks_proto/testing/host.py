@@ -9,42 +9,21 @@ from typing import Any, TypeVar
 
 from attrs import define, field
 
-from mcp_tasks_proto.effects import (
-    AcceptReport,
-    Delete,
-    DeliverInput,
-    Effect,
-    FindExpired,
-    ListTasks,
-    Load,
-    OpenStream,
-    RejectReport,
-    Reply,
-    RequestCancel,
-    ResumeWork,
-    Save,
-    Send,
-    StartTool,
-    StartWork,
-    StopCall,
-)
+from mcp_tasks_proto.effects import Effect, Reply, Send, StartTool, StoreEffect
 from mcp_tasks_proto.inputs import (
     DEFAULT,
     CallBecameTask,
     Default,
-    ExchangeClosed,
     HttpHead,
     Input,
     LegacyInput,
     MessageReceived,
-    SessionEnded,
-    StreamRequested,
     TimePassed,
-    WorkInput,
 )
 from mcp_tasks_proto.legacy.server import DualEraServer
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.testing.messages import request
+from mcp_tasks_proto.testing.promises import Promises
 from mcp_tasks_proto.testing.recordings import Recorder
 from mcp_tasks_proto.testing.store import DictStore
 
@@ -58,35 +37,20 @@ class ServerHost:
     """Drives an engine step by step.
 
     With ``held`` true, store effects pile up in ``asked`` until :meth:`answer_next`: that is how tests put
-    something between a decision and its save. Whatever a test does, this host asserts what every host relies
-    on:
-
-    * nothing is sent on an exchange before it is opened, nor once it has had its reply, is closed or stopped:
-      there is one reply at most;
-    * a report is accepted or rejected once;
-    * no two questions wait at the store under one token;
-    * only a worker that was begun here hears anything, each answer once, and once that it is to stop (UPD.5,
-      CAN.6);
-    * once time was told, the next deadline lies ahead.
+    something between a decision and its save. Whatever a test does, this host holds the engine to its
+    :class:`~mcp_tasks_proto.testing.Promises`.
     """
 
     engine: ServerEngine | DualEraServer | Recorder[Any]
     store: DictStore = field(factory=DictStore)
     now: int = 1_700_000_000_000
     held: bool = False
-    asked: list[Load | Save | Delete | FindExpired | ListTasks] = field(init=False, factory=list)
+    asked: list[StoreEffect] = field(init=False, factory=list)
     effects: list[Effect] = field(init=False, factory=list)
     """Every effect so far but the store's, oldest first."""
     deadline: int | None = field(init=False, default=None)
     _exchanges: count[int] = field(init=False, factory=lambda: count(1))
-    _open: set[Hashable] = field(init=False, factory=set)
-    """Exchanges that go on."""
-    _reports: dict[Hashable, int] = field(init=False, factory=dict)
-    """How many reports under one token have no answer."""
-    _delivered: dict[str, set[str]] = field(init=False, factory=dict)
-    """Which answers each worker has, by task and key."""
-    _told: set[str] = field(init=False, factory=set)
-    """Tasks whose workers are told to stop."""
+    _promises: Promises = field(init=False, factory=Promises)
 
     def give(self, fact: Input | LegacyInput) -> list[Effect]:
         """Hand in a fact; return what it led to, the store's own effects carried out and left out."""
@@ -95,62 +59,16 @@ class ServerHost:
         while facts:
             given = facts.pop(0)
             step = self.engine.handle(given, now=self.now)
-            self._note(given)
+            self._promises.look(given, step, self.now)
             self.deadline = step.deadline
             for effect in step.effects:
-                if not isinstance(effect, (Load, Save, Delete, FindExpired, ListTasks)):
-                    self._take(effect)
-                    continue
-                waiting = [one.token for one in self.asked] + [one.token for one in facts]
-                assert effect.token not in waiting, f"a question with a token of its own: {effect}"
-                if self.held:
+                if not isinstance(effect, StoreEffect):
+                    self.effects.append(effect)
+                elif self.held:
                     self.asked.append(effect)
                 else:
                     facts.append(self.store.answer(effect))
-            if isinstance(given, TimePassed):
-                ahead = step.deadline is None or step.deadline > self.now
-                assert ahead, f"a deadline that has passed: {step.deadline} at {self.now}"
         return self.effects[before:]
-
-    def _note(self, given: Any) -> None:
-        """Note what the engine owes an answer to, or no longer."""
-        match given:
-            case (
-                MessageReceived(exchange=exchange)
-                | StreamRequested(exchange=exchange)
-                | SessionEnded(exchange=exchange)
-            ):
-                self._open.add(exchange)
-            case ExchangeClosed(exchange=exchange):
-                self._open.discard(exchange)
-            case _ if isinstance(given, WorkInput):
-                self._reports[given.token] = self._reports.get(given.token, 0) + 1
-
-    def _take(self, effect: Effect) -> None:
-        self.effects.append(effect)
-        match effect:
-            case Reply(exchange=exchange):
-                assert exchange in self._open, f"an exchange that goes on: {effect}"
-                self._open.remove(exchange)
-            case Send(exchange=exchange) | OpenStream(exchange=exchange):
-                assert exchange in self._open, f"an exchange that goes on: {effect}"
-            case StopCall(exchange=exchange):
-                self._open.discard(exchange)
-            case AcceptReport(token=token) | RejectReport(token=token):
-                assert self._reports.get(token), f"a report without an answer: {effect}"
-                self._reports[token] -= 1
-            case StartWork(task_id=task_id) | ResumeWork(task_id=task_id):
-                self._delivered[task_id] = set()
-                self._told.discard(task_id)
-            case DeliverInput(task_id=task_id, answers=answers):
-                assert task_id in self._delivered, f"a worker that was begun: {effect}"
-                for answer in answers:
-                    assert answer.key not in self._delivered[task_id], f"an answer, delivered once: {effect}"
-                    self._delivered[task_id].add(answer.key)
-            case RequestCancel(task_id=task_id):
-                assert task_id in self._delivered, f"a worker that was begun: {effect}"
-                assert task_id not in self._told, f"a worker that is told to stop once: {effect}"
-                self._told.add(task_id)
 
     def answer_next(self) -> list[Effect]:
         """Carry out the oldest store effect that is held back."""

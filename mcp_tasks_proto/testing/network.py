@@ -24,17 +24,15 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from mcp_tasks_proto.effects import Delete, Effect, FindExpired, Load, OpenStream, Reply, Save, Send, Step
+from mcp_tasks_proto.effects import Delete, Effect, OpenStream, Reply, Save, Send, Step, StoreEffect
 from mcp_tasks_proto.inputs import (
     ExchangeClosed,
     Input,
     LegacyInput,
-    LoadFailed,
     MessageReceived,
     RecordChanged,
     RecordRemoved,
     Saved,
-    SaveFailed,
     StreamReady,
     TimePassed,
     WorkLost,
@@ -101,15 +99,11 @@ class _Exchange:
 
     def fall_silent(self) -> None:
         """Nothing that is said on it gets through any more."""
-        self.said = _unheard
+        self.said = _unheeded
 
 
-def _unheard(_: object) -> None:
-    """What nobody listens to."""
-
-
-def _unseen(*_: object) -> None:
-    """A step that nobody looks at."""
+def _unheeded(*_: object) -> None:
+    """What nobody listens to, or looks at."""
 
 
 @define(eq=False, kw_only=True)
@@ -127,7 +121,7 @@ class Network:
 
     make_engine: Callable[[str], ServerEngine | DualEraServer]
     work: Callable[[str, Effect], Iterable[tuple[int, Input]]]
-    seen: Callable[[str, Input | LegacyInput, Step, int], None] = _unseen
+    seen: Callable[[str, Input | LegacyInput, Step, int], None] = _unheeded
     size: int = 2
     """How many processes there are."""
     fates: Iterable[Fate] = ()
@@ -182,7 +176,7 @@ class Network:
         method: str,
         params: Mapping[str, Any],
         answered: Callable[[dict[str, Any] | None], None],
-        heard: Callable[[dict[str, Any]], None] = _unheard,
+        heard: Callable[[dict[str, Any]], None] = _unheeded,
         **facts: Any,
     ) -> int:
         """Send a request to a process. ``answered`` is called with the reply, or ``None`` if there is none.
@@ -200,7 +194,7 @@ class Network:
         node: str,
         message: Any,
         answered: Callable[[dict[str, Any] | None], None],
-        heard: Callable[[dict[str, Any]], None] = _unheard,
+        heard: Callable[[dict[str, Any]], None] = _unheeded,
     ) -> int:
         """Send a request that somebody else has written, and return a number to :meth:`close` it by."""
         number = next(self._numbers)
@@ -322,7 +316,7 @@ class Network:
             self.crash(name)
             return
         match effect:
-            case Load() | Save() | Delete() | FindExpired():
+            case _ if isinstance(effect, StoreEffect):
                 self._after(fate.delay_ms, partial(self._serve, name, effect, fate))
             case Reply(exchange=exchange):
                 self._say(exchange, fate, partial(self._answer, exchange, effect))
@@ -338,13 +332,12 @@ class Network:
 
     # -- the store -----------------------------------------------------------------------------------------
 
-    def _serve(self, name: str, effect: Load | Save | Delete | FindExpired, fate: Fate) -> None:
+    def _serve(self, name: str, effect: StoreEffect, fate: Fate) -> None:
         """Carry out what a process asked; also one that has ended, as long as it is not known to be gone."""
         if name in self._gone and name not in self._nodes:
             return
         if fate.fails:
-            failed = LoadFailed if isinstance(effect, (Load, FindExpired)) else SaveFailed
-            self._after(fate.delay_ms, partial(self.tell, name, failed(effect.token)))
+            self._after(fate.delay_ms, partial(self.tell, name, self.store.fail(effect)))
             return
         answer = self.store.answer(effect)
         if isinstance(answer, Saved) and isinstance(effect, Save):
@@ -404,7 +397,7 @@ class Network:
             return
         self._depart(number, exchange, passage.delay_ms, arrives(number))
         if passage.again_ms is not None:
-            copy, nobody = next(self._numbers), _Exchange(exchange.node, _unheard)
+            copy, nobody = next(self._numbers), _Exchange(exchange.node, _unheeded)
             self._depart(copy, nobody, passage.delay_ms + passage.again_ms, arrives(copy))
 
     def _depart(self, number: int, exchange: _Exchange, delay_ms: int, fact: Input | LegacyInput) -> None:

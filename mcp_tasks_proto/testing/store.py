@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from mcp_tasks_proto.effects import Delete, FindExpired, ListTasks, Load, Quota, Save
+from mcp_tasks_proto.effects import Delete, FindExpired, ListTasks, Load, Quota, Save, StoreEffect
 from mcp_tasks_proto.inputs import (
     ExpiredFound,
     Loaded,
+    LoadFailed,
     SaveConflict,
     Saved,
+    SaveFailed,
     SaveRefused,
     StoreInput,
     TasksListed,
@@ -25,7 +27,7 @@ class DictStore:
 
     records: dict[str, TaskRecord] = field(factory=dict)
 
-    def answer(self, effect: Load | Save | Delete | FindExpired | ListTasks) -> StoreInput:
+    def answer(self, effect: StoreEffect) -> StoreInput:
         """Carry out one effect and return what a host would tell the engine."""
         match effect:
             case Load():
@@ -41,6 +43,10 @@ class DictStore:
             case ListTasks():
                 return self._list(effect)
         return self._find_expired(effect)
+
+    def fail(self, effect: StoreEffect) -> LoadFailed | SaveFailed:
+        """Return what a host would tell the engine of one effect that could not be carried out."""
+        return (SaveFailed if isinstance(effect, (Save, Delete)) else LoadFailed)(effect.token)
 
     def _save(self, effect: Save) -> StoreInput:
         current = self.records.get(effect.record.task_id)

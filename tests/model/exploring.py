@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from attrs import define, frozen
 
-from mcp_tasks_proto import FindExpired, Save, TaskRecord
+from mcp_tasks_proto import Delete, Load, Save, TaskRecord
 from tests.model.memento import Memento
 from tests.model.server_world import CALLERS, GRACE_MS, Asked, World, task_id
 
@@ -223,7 +223,7 @@ def _about(asked: Asked) -> str | None:
     effect = asked.effect
     if isinstance(effect, Save):
         return effect.record.task_id
-    return None if isinstance(effect, FindExpired) else effect.task_id
+    return effect.task_id if isinstance(effect, Load | Delete) else None
 
 
 def _asked(world: World, asked: Asked, version: int) -> tuple[Any, ...]:

@@ -302,33 +302,33 @@ class World:
     def _give(self, fact: RequesterInput, tell: Callable[[], None]) -> None:
         """Hand a fact to both of them, and compare what comes of it."""
         self.model.at(self.host.now)
-        polls = {
+        polls = self._polls() if isinstance(fact, TimePassed) else None
+        tell()
+        self._compare(self.host.give(fact), polls)
+        self._check_rest()
+
+    def _polls(self) -> dict[int, str]:
+        """Return the polls under way, and of which task each is."""
+        return {
             request: self.model.task_of(flight.owner).saved.task_id
             for request, flight in self.model.flights.items()
             if flight.kind == "poll"
         }
-        tell()
-        ended_late = isinstance(fact, TimePassed) and self._end_streams_in_time()
-        effects = self.host.give(fact)
-        self._compare(effects, polls if ended_late else None)
-        self._check_rest()
-
-    def _end_streams_in_time(self) -> bool:
-        """Give up listen streams that do not begin: when, the engine says by stopping them."""
-        return bool(set(self.streams) - set(self.agreed))
 
     def _compare(self, effects: list[RequesterEffect], polls: Mapping[int, str] | None) -> None:
-        """Compare what was done; ``polls``: those under way, by request, where streams may end in time.
+        """Compare what was done; ``polls``: those that were under way before time passed, if it did.
 
-        A stream and a poll may have run out at the same time. Which was first, the order of their ends says:
-        a poll that was still awaited then is what there is to do about the stream's end.
+        Listen streams that do not begin are given up then: when, the engine says by stopping them. A stream
+        and a poll may have run out at the same time. Which was first, the order of their ends says: a poll
+        that was still awaited then is what there is to do about the stream's end.
         """
         stopped = [effect.request for effect in effects if isinstance(effect, StopRequest)]
         for at, request in enumerate(stopped):
-            task_ids = self.streams.pop(request, set())
-            if polls is not None and request not in self.agreed:
+            if request not in self.streams:
+                continue
+            task_ids = self.streams.pop(request)
+            if self.agreed.pop(request, None) is None and polls is not None:
                 self.model.deaf(task_ids - {polls[one] for one in stopped[at:] if one in polls})
-            self.agreed.pop(request, None)
         told: list[Told] = []
         for effect in effects:
             match effect:

@@ -24,12 +24,10 @@ from mcp_tasks_proto import (
     Effect,
     ErrorObject,
     ExchangeClosed,
-    FindExpired,
     HmacSealer,
     Input,
     Limits,
     Load,
-    LoadFailed,
     MessageReceived,
     RejectReport,
     Reply,
@@ -38,12 +36,12 @@ from mcp_tasks_proto import (
     Save,
     SaveConflict,
     Saved,
-    SaveFailed,
     ServerEngine,
     ServerSettings,
     StartTool,
     StartWork,
     StopCall,
+    StoreEffect,
     TaskEnded,
     TaskRecord,
     TimePassed,
@@ -81,7 +79,7 @@ POLL_MS: Final = 1_000
 LIMITS: Final = Limits(
     cancel_grace_ms=GRACE_MS, input_keys=6, resumptions=2, poll_interval_ms=POLL_MS, save_attempts=1_000
 )
-"""More attempts to save than one task has changes at the same time: the model knows no other number."""
+"""``save_attempts``: more than one task has changes at the same time, for the model does not count them."""
 CALLERS: Final = ("ada", "bob")
 FORMS: Final[dict[str, Any]] = {"elicitation": {}}
 FORM: Final[dict[str, Any]] = {
@@ -135,7 +133,7 @@ class Act:
 class Asked:
     """What the engine asked of the store, and has not been answered."""
 
-    effect: Load | Save | Delete | FindExpired
+    effect: StoreEffect
     act: Act | None
     decided_at: int
 
@@ -381,10 +379,9 @@ class World:
         effect, act = asked.effect, asked.act
         if fails:
             self.store_failed = True
-            failed = LoadFailed if isinstance(effect, Load | FindExpired) else SaveFailed
             if act is not None and act.for_caller:
                 act.answer = STORE_DOWN
-            self._give(failed(effect.token))
+            self._give(self.store.fail(effect))
             return
         self._give(self._write(asked), act)
 
@@ -453,7 +450,7 @@ class World:
         if act is not None and act.answer is None and not any(same(whose, act) for _, whose in labelled):
             self._decided(act)
         for effect, whose in labelled:
-            if isinstance(effect, Load | Save | Delete | FindExpired):
+            if isinstance(effect, StoreEffect):
                 self.asked.append(Asked(effect, whose, self.now))
             else:
                 self._see_to(effect)
@@ -571,9 +568,8 @@ class World:
         assert len(self.engine._exchanges.by_key) <= len(self.acts), "LIM.3: exchanges that are over"
         running = {name for name, worker in self.workers.items() if not worker.over}
         assert set(tasks._workers) <= running, "LIM.3: workers that have ended"
-        assert self.deadline is None or self.deadline >= 0
-        numbers_only = [asked.effect.token for asked in self.asked]
-        assert len(set(numbers_only)) == len(numbers_only), "no two questions under one token"
+        tokens = [asked.effect.token for asked in self.asked]
+        assert len(set(tokens)) == len(tokens), "no two questions under one token"
 
     def _check_worker(self, wanted: str, worker: Worker, due: list[int]) -> None:
         task = self.model.tasks.get(wanted)

@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mcp_tasks_proto.proxy import HandleKey, SealedHandles, StoredHandles
-from mcp_tasks_proto.testing import Crash, Fate
+from mcp_tasks_proto.testing import Crash, Fate, Passage
 from tests.model.mill import Grinding
 from tests.model.test_network import plans
 from tests.model.whole import PEOPLE, Whole
 from tests.model.whole_checks import check_end, check_now
-from tests.model.whole_roads import Weather
 from tests.unit.proxy_world import ToyAead
 
 ERRANDS: Final = 4
@@ -40,8 +39,9 @@ SERVERS: Final[dict[str, Any]] = {
 """What they speak, whether the proxy has to find that out, and of how many processes it is."""
 seldom = st.sampled_from([False, False, False, True])
 delays = st.sampled_from([1, 5, 40, 300, 2_500, 9_000])
+repeats = st.booleans().map(lambda twice: 40 if twice else None)
 weathers = st.lists(
-    st.builds(Weather, delay_ms=delays, lost=seldom, cut=seldom, twice=st.booleans()), min_size=1, max_size=4
+    st.builds(Passage, delay_ms=delays, lost=seldom, cut=seldom, again_ms=repeats), min_size=1, max_size=4
 )
 fates = st.lists(
     st.builds(
@@ -128,7 +128,7 @@ class WholeMachine(RuleBasedStateMachine):
     # -- what goes wrong -------------------------------------------------------------------------------------
 
     @rule(weather=weathers, then_ms=pauses)
-    def storm(self, weather: list[Weather], then_ms: int) -> None:
+    def storm(self, weather: list[Passage], then_ms: int) -> None:
         """Messages are late, lost, out of order, or come twice."""
         self.whole.weather.extend(weather)
         self.run(then_ms)

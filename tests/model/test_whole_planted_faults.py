@@ -143,6 +143,8 @@ def _waits_on(end: Wrapped) -> Wrapped:
 
 
 def _one_token(ask: Wrapped) -> Wrapped:
+    """Every question has the same token."""
+
     def faulty(self: Any, *given: Any) -> Any:
         self._tokens = count()
         return ask(self, *given)
@@ -221,6 +223,13 @@ FAULTS: Final[list[Planted]] = [
     ("a requester: what its session holds", Channel, "_end", _keeps("_pending"), "in its session", SESSIONS),
     ("a requester: what waits for a session", Channel, "_end", _waits_on, "waits for a session", SESSIONS),
 ]
+
+
+@pytest.mark.parametrize(
+    "facts", [{}, SESSIONS, LEGACY_SERVERS], ids=["modern", "sessions", "legacy servers"]
+)
+def test_without_a_fault_all_is_well(facts: Mapping[str, Any]) -> None:
+    live(plan=TWO_QUESTIONS, **facts)
 
 
 @pytest.mark.parametrize(

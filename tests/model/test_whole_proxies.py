@@ -17,13 +17,13 @@ from mcp_tasks_proto.legacy.proxy import DualEraUpstreams
 from mcp_tasks_proto.legacy.proxy.upstream import DualEraUpstream
 from mcp_tasks_proto.proxy import StoredHandles
 from mcp_tasks_proto.proxy.fetching import Fetching
-from mcp_tasks_proto.testing import Crash, Fate
+from mcp_tasks_proto.testing import Crash, Fate, Passage
 from tests.model.mill import Grinding
 from tests.model.planting import Fault, always, must_be_found
 from tests.model.test_whole_machine import CODECS
+from tests.model.test_whole_storms import WEATHER
 from tests.model.whole import PEOPLE, Whole
 from tests.model.whole_checks import check_end
-from tests.model.whole_roads import Weather
 
 PLAN: Final = Grinding(steps=((90, "ask"), (1, "checkpoint"), (1_500, "progress")))
 THINKS_MS: Final = (1, 100, 500, 1_500, 4_000, 9_000)
@@ -132,7 +132,7 @@ def test_req6_whatever_becomes_of_one_process_at_one_effect() -> None:
 def test_upd3_whatever_becomes_of_one_message_on_its_way_to_either(what: str) -> None:
     for calm in range(MESSAGES):
         whole = begin(in_turn=True, server_processes=1)
-        whole.weather.extend([Weather()] * calm + [Weather(**{what: True})])
+        whole.weather.extend([Passage()] * calm + [WEATHER[what]])
         whole.call("ada")
         check_end(whole)
         check_answers(whole)

@@ -1,10 +1,10 @@
 """All roles at once: people with requester engines, a proxy, several server processes, and all their stores.
 
 The servers are those of :class:`mcp_tasks_proto.testing.Network`, whose time is everybody's. Each request has
-a connection of its own on each of its two ways. What goes wrong is data: each message takes the next
-:class:`Weather`, each effect of the proxy the next of its fates, each effect of a server the next of theirs,
-and when there are none left all is well. Any process may end at any time, and another one begins that knows
-what was saved; clocks may be wrong.
+a connection of its own on each of its two ways. What goes wrong is data: each message takes the next passage,
+each effect of the proxy the next of its fates, each effect of a server the next of theirs, and when there are
+none left all is well. Any process may end at any time, and another one begins that knows what was saved;
+clocks may be wrong.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ from mcp_tasks_proto.requester import (
     SendRequest,
     StopRequest,
 )
-from mcp_tasks_proto.testing import Crash, Fate, Network, ProxyStore, RequesterHost
+from mcp_tasks_proto.testing import Crash, Fate, Network, Passage, ProxyStore, RequesterHost
 from mcp_tasks_proto.vocabulary import PROTOCOL_VERSION
 from mcp_tasks_proto.wire.http import request_headers
 from tests.model.mill import Grinding, Mill, answer_to, make_engine
 from tests.model.watch import Watch, Watches
 from tests.model.whole_legacy import arrival, legacy_host, make_legacy_engine, news_for_proxy, news_of
-from tests.model.whole_roads import Connection, Roads, Weather
+from tests.model.whole_roads import Connection, Roads
 from tests.model.whole_servers import Servers
 
 __all__ = ["DONE", "PEOPLE", "TTL_MS", "Errand", "Person", "Process", "Whole"]
@@ -184,7 +184,7 @@ class Whole:
     """By how many places everybody has moved on from where they began."""
     skews: Iterable[int] = ()
     proxy_skew_ms: int = 0
-    weather: deque[Weather] = field(factory=deque)
+    weather: deque[Passage] = field(factory=deque)
     server_fates: Fates = field(factory=Fates)
     proxy_fates: Fates = field(factory=Fates)
     store: ProxyStore = field(factory=ProxyStore)
@@ -513,7 +513,7 @@ class Whole:
         told: Any = news_for_proxy(fact) if self.knows_both_eras else fact
         now = self.now + self.proxy_skew_ms
         step = process.engine.handle(told, now=now)
-        process.watch.look(told, step.effects, step.deadline, now)
+        process.watch.look(told, step, now)
         for effect in step.effects:
             fate = next(self.proxy_fates, Fate())
             if fate.crash is Crash.BEFORE:

@@ -7,29 +7,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, field
 
-from mcp_tasks_proto.testing import Network
+from mcp_tasks_proto.testing import Network, Passage
 
-__all__ = ["Connection", "Roads", "Weather"]
+__all__ = ["Connection", "Roads"]
 
-ONCE_MORE_MS: Final = 40
-
-
-@frozen(kw_only=True)
-class Weather:
-    """What becomes of one message."""
-
-    delay_ms: int = 5
-    lost: bool = False
-    """It never arrives, nor does anything after it on its connection, and nobody is told."""
-    cut: bool = False
-    """Its connection breaks when it would have arrived, and both ends are told."""
-    twice: bool = False
-    """It arrives once more, a little later, if it is one that may."""
-
-
-CALM: Final = Weather()
+CALM: Final = Passage()
 
 
 @define(eq=False, kw_only=True)
@@ -62,11 +46,11 @@ class Connection:
 
 @define(eq=False)
 class Roads:
-    """Takes messages along, each through the next weather; when there is none left all is well."""
+    """Takes messages along, each on the next passage; when there is none left all is well."""
 
     network: Network
     """Whose time it is."""
-    weather: deque[Weather]
+    weather: deque[Passage]
     _silent: list[Connection] = field(init=False, factory=list)
 
     def carry(
@@ -77,19 +61,19 @@ class Roads:
         *,
         again: Callable[[], None] | None = None,
     ) -> None:
-        """Take a message along; ``again``: what a second arrival does."""
-        weather, now = self.weather.popleft() if self.weather else CALM, self.network.now
-        if weather.lost and not connection.silent:
+        """Take a message along; ``again``: what a second arrival does, if it may come twice."""
+        passage, now = self.weather.popleft() if self.weather else CALM, self.network.now
+        if passage.lost and not connection.silent:
             connection.silent = True
             self._silent.append(connection)
         if connection.silent:
             return
-        when = max(now + weather.delay_ms, connection.busy_until.get(direction, 0))
+        when = max(now + passage.delay_ms, connection.busy_until.get(direction, 0))
         connection.busy_until[direction] = when
-        act = partial(self.cut, connection) if weather.cut else arrive
+        act = partial(self.cut, connection) if passage.cut else arrive
         self.network.later(when - now, lambda: act() if connection.open else None)
-        if weather.twice and not weather.cut and again is not None:
-            self.network.later(when - now + ONCE_MORE_MS, again)
+        if passage.again_ms is not None and not passage.cut and again is not None:
+            self.network.later(when - now + passage.again_ms, again)
 
     def find_dead(self) -> None:
         """Both ends of a connection on which nothing arrives any more find that out: they keep it alive."""

@@ -66,13 +66,12 @@ def stand(host: ProxyHost, status: str, **more: Any) -> None:
 
 def proxy(begin: Begin) -> None:
     """Twelve tasks of three upstreams on nine streams of three callers, and ends that nobody has read."""
-    limits = ProxyLimits(purge_interval_ms=DAY_MS)
-    many: dict[str, Any] = {
-        "limits": limits,
+    facts: dict[str, Any] = {
+        "limits": ProxyLimits(purge_interval_ms=DAY_MS),
         "input_kinds": frozenset(InputKind),
         "extensions": frozenset({"x", "y", "z"}),
     }
-    host = ProxyHost(engine=ProxyEngine(settings=make_settings(*UPSTREAMS, **many)), now=START)
+    host = ProxyHost(engine=ProxyEngine(settings=make_settings(*UPSTREAMS, **facts)), now=START)
     begin(host)
     host.request("tools/list")
     for upstream in ("b", "c", "a"):
@@ -98,7 +97,7 @@ def proxy(begin: Begin) -> None:
     for handle in handles[:6]:
         host.request("tasks/cancel", {"taskId": handle}, principal="alice")
     deleted = frozenset({"p", "q", "r"})
-    host.give(SettingsChanged(make_settings(*UPSTREAMS[1:], deleted_projects=deleted, **many)))
+    host.give(SettingsChanged(make_settings(*UPSTREAMS[1:], deleted_projects=deleted, **facts)))
     host.advance(DAY_MS)
     host.give(ShutdownStarted())
     host.advance(100_000)

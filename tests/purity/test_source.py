@@ -83,6 +83,7 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "testing.kit.heads": frozenset({"base64"}),
     "testing.kit.life": frozenset({"re"}),
     "testing.network": frozenset({"functools", "heapq", "itertools"}),
+    "testing.promises": frozenset({"collections"}),
     "testing.pair": frozenset({"functools", "heapq", "itertools"}),
     "testing.proxy_host": frozenset({"itertools"}),
     "testing.recordings.differences": frozenset({"collections", "itertools", "json"}),

@@ -48,7 +48,7 @@ def _plant(thing: Any, seen: dict[int, tuple[Any, Any]]) -> None:
     """Put others in the place of all empty dictionaries that can be reached; one that is shared stays so."""
     if id(thing) in seen or not has(type(thing)):
         return
-    seen[id(thing)] = thing, thing
+    seen[id(thing)] = thing, thing  # the first of them keeps its id from becoming another's
     for known in fields(type(thing)):
         value = getattr(thing, known.name)
         if type(value) is dict and not value:

@@ -12,7 +12,6 @@ from mcp_tasks_proto.requester import (
     KeepReference,
     Prompt,
     RequesterEffect,
-    RequesterInput,
     RequesterStep,
     SendRequest,
     Settle,
@@ -21,6 +20,7 @@ from mcp_tasks_proto.requester import (
     WithdrawPrompt,
 )
 from mcp_tasks_proto.testing import RequesterHost
+from tests.unit.liar import Liar
 from tests.unit.requester_world import START, form, make_host
 
 SENT = SendRequest(request=1, message={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {}})
@@ -28,17 +28,6 @@ OVER = Settle(1, Cancelled())
 KEPT = KeepReference(1, {})
 ASKED = Prompt(call=1, key="k", request=form())
 MOOT = WithdrawPrompt(1, "k")
-
-
-class Liar:
-    """An engine that says what it was told to, one step for each input."""
-
-    def __init__(self, *steps: RequesterStep) -> None:
-        self.steps = list(steps)
-
-    def handle(self, fact: RequesterInput, *, now: int) -> RequesterStep:
-        """Return the next step."""
-        return self.steps.pop(0)
 
 
 def lying(*steps: list[RequesterEffect]) -> RequesterHost:

@@ -21,14 +21,12 @@ from mcp_tasks_proto import (
     Input,
     Limits,
     Load,
-    LoadFailed,
     LocalProtocolError,
     RejectReport,
     Reply,
     RequestCancel,
     Save,
     SaveConflict,
-    SaveFailed,
     StartWork,
     StopCall,
     TimePassed,
@@ -81,9 +79,7 @@ def answer_all(host: ServerHost) -> None:
 
 def fail_next(host: ServerHost) -> list[Effect]:
     """The store cannot do the oldest thing it was asked."""
-    effect = host.asked.pop(0)
-    failed = LoadFailed if isinstance(effect, (Load, FindExpired)) else SaveFailed
-    return host.give(failed(effect.token))
+    return host.give(host.store.fail(host.asked.pop(0)))
 
 
 def replied(host: ServerHost, exchange: int) -> bool:

@@ -25,7 +25,6 @@ from mcp_tasks_proto.inputs import (
     LoadFailed,
     SaveConflict,
     Saved,
-    SaveFailed,
     SaveRefused,
     StoreInput,
     TasksListed,
@@ -60,7 +59,7 @@ def right(store: DictStore, effect: StoreEffect) -> StoreInput:
 
 
 def answers_nothing(store: DictStore, effect: Any) -> StoreInput:
-    return LoadFailed(effect.token) if isinstance(effect, Load | FindExpired) else SaveFailed(effect.token)
+    return store.fail(effect)
 
 
 def mixes_tokens_up(store: DictStore, effect: Any) -> StoreInput:

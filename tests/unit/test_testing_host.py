@@ -18,11 +18,12 @@ from mcp_tasks_proto import (
     ExpiredFound,
     FindExpired,
     HttpHead,
-    Input,
     InputAnswer,
     LegacyInput,
+    ListTasks,
     Load,
     Loaded,
+    LoadFailed,
     OpenStream,
     Quota,
     RejectReport,
@@ -32,6 +33,7 @@ from mcp_tasks_proto import (
     Save,
     SaveConflict,
     Saved,
+    SaveFailed,
     SaveRefused,
     Send,
     SessionEnded,
@@ -44,8 +46,10 @@ from mcp_tasks_proto import (
     TimePassed,
     TtlChanged,
     WorkProgressed,
+    WorkStopped,
 )
 from mcp_tasks_proto.testing import DictStore, ServerHost, request
+from tests.unit.liar import Liar
 from tests.unit.world import NEVER, OTHER, START, TASK, THIRD, call, listen, make_host, working
 
 RECORD = TaskRecord(
@@ -115,6 +119,16 @@ def test_the_store_refuses_what_is_over_a_quota(quota: Quota, limit: str) -> Non
     new = evolve(RECORD, task_id=OTHER)
     assert store.answer(Save(new, None, 1, quota)) == SaveRefused(1, limit)
     assert store.answer(Save(new, None, 2, evolve(ROOM, task_bytes=20))) == Saved(2)
+
+
+def test_the_store_may_fail_at_anything() -> None:
+    store = DictStore({TASK: RECORD})
+    listing = ListTasks(principal="alice", after=None, limit=1, token=1)
+    for effect in (Load(TASK, 1), FindExpired(START, 1, 1), listing):
+        assert store.fail(effect) == LoadFailed(1)
+    for change in (Save(RECORD, 1, 2), Delete(TASK, 1, 2)):
+        assert store.fail(change) == SaveFailed(2)
+    assert store.records == {TASK: RECORD}
 
 
 def test_the_store_finds_what_has_expired_earliest_first() -> None:
@@ -200,17 +214,6 @@ REPORT = WorkProgressed(task_id=TASK, token="r")
 HTTP = HttpHead(headers={})
 
 
-class Liar:
-    """An engine that says what it was told to, one step for each input."""
-
-    def __init__(self, *steps: Step) -> None:
-        self.steps = list(steps)
-
-    def handle(self, fact: Input | LegacyInput, *, now: int) -> Step:
-        """Return the next step."""
-        return self.steps.pop(0)
-
-
 def lying(*steps: list[Effect], held: bool = False) -> ServerHost:
     """Return a host of such an engine."""
     engine: Any = Liar(*(Step(tuple(effects)) for effects in steps))
@@ -220,22 +223,23 @@ def lying(*steps: list[Effect], held: bool = False) -> ServerHost:
 @pytest.mark.parametrize(
     ("broken", "effects"),
     [
-        ("an exchange that goes on", [Reply(2, {}, 200)]),
-        ("an exchange that goes on", [Send(2, {})]),
-        ("an exchange that goes on", [OpenStream(2)]),
-        ("an exchange that goes on", [OVER, OVER]),
-        ("an exchange that goes on", [OVER, SENT]),
-        ("an exchange that goes on", [OVER, OpenStream(1)]),
-        ("an exchange that goes on", [StopCall(1), OVER]),
-        ("a report without an answer", [TAKEN]),
-        ("a report without an answer", [REFUSED]),
-        ("a question with a token of its own", [Load(TASK, 1), Load(OTHER, 1)]),
-        ("a worker that was begun", [ANSWERED]),
-        ("a worker that was begun", [STOP]),
-        ("a worker that was begun", [StartWork(1, OTHER), STOP]),
-        ("an answer, delivered once", [BEGUN, ANSWERED, ANSWERED]),
-        ("an answer, delivered once", [BEGUN, DeliverInput(TASK, (ANSWER, ANSWER))]),
-        ("a worker that is told to stop once", [BEGUN, STOP, STOP]),
+        ("one reply to each request", [Reply(2, {}, 200)]),
+        ("nothing is said after the reply", [Send(2, {})]),
+        ("nothing is said after the reply", [OpenStream(2)]),
+        ("one reply to each request", [OVER, OVER]),
+        ("nothing is said after the reply", [OVER, SENT]),
+        ("nothing is said after the reply", [OVER, OpenStream(1)]),
+        ("one reply to each request", [StopCall(1), OVER]),
+        ("one answer to each report", [TAKEN]),
+        ("one answer to each report", [REFUSED]),
+        ("no two questions under one token", [Load(TASK, 1), Load(OTHER, 1)]),
+        ("no two workers of one task", [RESUMED, RESUMED]),
+        ("only a worker that was begun", [ANSWERED]),
+        ("only a worker that was begun", [STOP]),
+        ("only a worker that was begun", [StartWork(1, OTHER), STOP]),
+        ("each answer is delivered once", [BEGUN, ANSWERED, ANSWERED]),
+        ("each answer is delivered once", [BEGUN, DeliverInput(TASK, (ANSWER, ANSWER))]),
+        ("a worker is told to stop once", [BEGUN, STOP, STOP]),
     ],
 )
 @pytest.mark.parametrize("held", [False, True])
@@ -248,7 +252,7 @@ def test_a_broken_promise_is_told(broken: str, effects: list[Effect], held: bool
 def test_what_is_said_to_somebody_who_is_gone_is_told() -> None:
     host = lying([], [OVER])
     exchange = host.send({})
-    with pytest.raises(AssertionError, match="an exchange that goes on"):
+    with pytest.raises(AssertionError, match="one reply to each request"):
         host.give(ExchangeClosed(exchange))
 
 
@@ -256,14 +260,23 @@ def test_what_is_said_to_somebody_who_is_gone_is_told() -> None:
 def test_a_second_answer_to_a_report_is_told(again: Effect) -> None:
     host = lying([TAKEN], [again])
     host.give(REPORT)
-    with pytest.raises(AssertionError, match="a report without an answer"):
+    with pytest.raises(AssertionError, match="one answer to each report"):
         host.send({})
+
+
+def test_a_worker_that_has_ended_hears_no_more() -> None:
+    """That an earlier run has ended says nothing of a later one."""
+    host = lying([RESUMED], [ANSWERED], [STOP])
+    host.send({})
+    host.give(WorkStopped(task_id=TASK, token="s"))
+    with pytest.raises(AssertionError, match="only a worker that was begun, and goes on"):
+        host.give(WorkStopped(task_id=TASK, token="s", resumption=1))
 
 
 def test_a_token_that_still_waits_at_the_store_is_told() -> None:
     host = lying([Load(TASK, 1)], [Load(OTHER, 2), Load(OTHER, 1)], held=True)
     host.send({})
-    with pytest.raises(AssertionError, match="a question with a token of its own"):
+    with pytest.raises(AssertionError, match="no two questions under one token"):
         host.send({})
 
 

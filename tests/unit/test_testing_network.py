@@ -29,8 +29,11 @@ from mcp_tasks_proto import (
     WorkAskedInput,
     WorkCompleted,
 )
+from mcp_tasks_proto.legacy.server import DualEraServer, LegacyPolicy
 from mcp_tasks_proto.server.tasks import Tasks
 from mcp_tasks_proto.testing import Crash, Fate, Network, Passage, request
+from mcp_tasks_proto.vocabulary import LEGACY_VERSION
+from mcp_tasks_proto.wire.jsonrpc import request_message
 from tests.unit.world import DONE, OTHER, TASK
 
 QUIET = Fate()
@@ -43,6 +46,11 @@ def engine(name: str) -> ServerEngine:
     )
     settings = ServerSettings(name="test", version="1", sealer=HmacSealer([b"k" * 32]))
     return ServerEngine(settings=settings, tools=[tool], node=name)
+
+
+def dual_engine(name: str) -> DualEraServer:
+    modern = engine(name)
+    return DualEraServer(settings=modern.settings, tools=modern.tools, node=name, policy=LegacyPolicy.SERVE)
 
 
 @define(eq=False)
@@ -289,6 +297,26 @@ def test_whoever_converses_hears_all_in_order_and_of_its_end() -> None:
     story.network.converse("node-1", arrives, said.append)
     story.network.run(10)
     assert said[3:] == [None]
+
+
+def test_a_client_of_2025_lists_tasks_and_hears_of_a_store_that_fails() -> None:
+    network = Network(make_engine=dual_engine, work=lambda *_: [], size=1)
+    said: list[Any] = []
+
+    def say(number: int, method: str, params: dict[str, Any]) -> Any:
+        message = request_message(number, method, params)
+        network.converse(
+            "node-1",
+            lambda at: MessageReceived(exchange=at, message=message, connection="pipe", principal="ann"),
+            said.append,
+        )
+        network.run(10)
+        return said[-1].message
+
+    say(1, "initialize", {"protocolVersion": LEGACY_VERSION, "capabilities": {}})
+    assert say(2, "tasks/list", {})["result"] == {"tasks": []}
+    network._fates = iter([Fate(fails=True)])
+    assert say(3, "tasks/list", {})["error"]["code"] == -32603
 
 
 def test_a_clock_that_is_ahead_says_another_time_and_wakes_as_if_it_were_right() -> None:

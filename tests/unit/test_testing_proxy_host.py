@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from mcp_tasks_proto import SaveFailed, Status
+from mcp_tasks_proto import Reply, SaveFailed, Send, Status, TimePassed
 from mcp_tasks_proto.history import Observation
-from mcp_tasks_proto.proxy import Note, SaveBinding
-from tests.unit.proxy_world import call, create, handed_out, make_proxy, methods
+from mcp_tasks_proto.legacy.proxy import DualEraProxyStep, ListHandles
+from mcp_tasks_proto.proxy import DrawRandom, Note, ProxyEffect, ProxyStep, SaveBinding
+from mcp_tasks_proto.testing import ProxyHost
+from tests.unit.liar import Liar
+from tests.unit.proxy_world import START, call, create, handed_out, make_proxy, methods
 
 
 def test_only_what_is_in_flight_can_be_answered() -> None:
@@ -49,3 +54,31 @@ def test_effects_are_found_by_kind() -> None:
     host = make_proxy()
     handed_out(host)
     assert methods(host) == ["server/discover", "tools/list", "tools/call"]
+
+
+# -- what it holds an engine to --------------------------------------------------------------------
+
+OVER = Reply(1, {}, 200)
+
+
+@pytest.mark.parametrize(
+    ("broken", "effects"),
+    [
+        ("one reply to each request", [OVER, OVER]),
+        ("nothing is said after the reply", [OVER, Send(1, {})]),
+        (
+            "no two questions under one token",
+            [DrawRandom(1), ListHandles(principal="ann", after=None, limit=5, token=1)],
+        ),
+    ],
+)
+def test_a_broken_promise_is_told(broken: str, effects: list[ProxyEffect | ListHandles]) -> None:
+    engine: Any = Liar(DualEraProxyStep(tuple(effects)))
+    with pytest.raises(AssertionError, match=broken):
+        ProxyHost(engine=engine).send({})
+
+
+def test_a_deadline_that_stays_in_the_past_is_told() -> None:
+    engine: Any = Liar(ProxyStep((), START))
+    with pytest.raises(AssertionError, match="a deadline that has passed"):
+        ProxyHost(engine=engine, now=START).give(TimePassed())

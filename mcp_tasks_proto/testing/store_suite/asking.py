@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from attrs import frozen
 
-from mcp_tasks_proto.effects import Delete, FindExpired, ListTasks, Load, Quota, Save
+from mcp_tasks_proto.effects import Delete, FindExpired, ListTasks, Load, Quota, Save, StoreEffect
 from mcp_tasks_proto.inputs import (
     ExpiredFound,
     Loaded,
@@ -24,8 +24,6 @@ from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.testing.store import DictStore
 
 __all__ = ["Ask", "Asker", "BrokenPromise", "Check", "News", "Nodes", "StoreEffect", "compare", "expect"]
-
-StoreEffect = Load | Save | Delete | FindExpired | ListTasks
 
 Ask = Callable[[Sequence[StoreEffect]], Sequence[StoreInput]]
 """Put these effects to the store, all before its first answer, and return the answers in the same order."""

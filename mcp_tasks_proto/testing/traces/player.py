@@ -7,14 +7,12 @@ from typing import Any, Final
 
 from attrs import define, evolve, field, fields_dict
 
-from mcp_tasks_proto.effects import Delete, FindExpired, ListTasks, Load, Reply, Save
+from mcp_tasks_proto.effects import FindExpired, Reply, StoreEffect
 from mcp_tasks_proto.errors import LocalProtocolError
 from mcp_tasks_proto.inputs import (
     Input,
-    LoadFailed,
     RecordChanged,
     RecordRemoved,
-    SaveFailed,
     TimePassed,
     WorkLost,
 )
@@ -34,8 +32,6 @@ __all__ = ["play"]
 
 PROXY: Final = pattern(r"(?m)^\s+proxy\s")
 """A line that sets a proxy up: the trace is one of a proxy."""
-
-STORE: Final = (Load, Save, Delete, FindExpired, ListTasks)
 
 
 def play(text: str) -> str:
@@ -75,7 +71,7 @@ class _Stage:
     _facts: Facts = field(init=False, factory=Facts)
     _node: str | None = field(init=False, default=None)
     _engine: ServerEngine | DualEraServer | None = field(init=False, default=None)
-    _asked: list[Load | Save | Delete | FindExpired | ListTasks] = field(init=False, factory=list)
+    _asked: list[StoreEffect] = field(init=False, factory=list)
     _now: int = field(init=False, default=START)
     _deadline: int | None = field(init=False, default=None)
 
@@ -137,7 +133,7 @@ class _Stage:
         facts: list[Input] = [WorkLost(record.task_id, record.node)]
         while facts:
             effects = engine.handle(facts.pop(0), now=self._now).effects
-            facts.extend(self._store.answer(effect) for effect in effects if isinstance(effect, STORE))
+            facts.extend(self._store.answer(effect) for effect in effects if isinstance(effect, StoreEffect))
 
     def _set_up(self, words: Words) -> None:
         """Read what the server is told at its making: a tool, a limit, a policy."""
@@ -201,9 +197,7 @@ class _Stage:
             raise TraceError("the store was not asked anything")
         match words.word("what the store does"):
             case "fails":
-                effect = self._asked.pop(0)
-                failed = LoadFailed if isinstance(effect, (Load, FindExpired, ListTasks)) else SaveFailed
-                return failed(effect.token)
+                return self._store.fail(self._asked.pop(0))
             case "does" if words.follows("it"):
                 return self._store.answer(self._asked.pop(0))
             case verb:
@@ -224,10 +218,10 @@ class _Stage:
             step = self._engine.handle(facts.pop(0), now=self._now)
             self._deadline = step.deadline
             for effect in step.effects:
-                if isinstance(effect, STORE) and not self._store_is_shown:
+                if isinstance(effect, StoreEffect) and not self._store_is_shown:
                     facts.append(self._store.answer(effect))
                     continue
-                if isinstance(effect, STORE):
+                if isinstance(effect, StoreEffect):
                     self._asked.append(effect)
                 if isinstance(effect, Reply):
                     self._remember_state(effect)
