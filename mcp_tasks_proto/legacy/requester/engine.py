@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from hashlib import sha256
 from typing import Any, Final
 
 from attrs import define, evolve, field
@@ -226,13 +227,13 @@ class DualEraRequester:
         """Go on in the session of who saved this, where it has an id and there is none here.
 
         No id of a request may come twice in a session (2025-11-25, Base Protocol: Requests). Whoever opened
-        this one counted from one, and who came to it later from the time at which he did, as here.
+        this one counted from one. Who came to it later may be in it still, and counts from a number far away.
         """
         session_id, initialized = at(reference, "session", "id"), at(reference, "session", "initialized")
         if not self.http or not isinstance(session_id, str) or not isinstance(initialized, Mapping):
             return
         if self._channel.adopt(session_id, initialized):
-            self._names.pass_over(self._now)
+            self._names.pass_over(_distant_number(reference["taskId"], self._now))
 
     def _time_passed(self, passed: TimePassed) -> None:
         while (timer := self._timers.pop(self._now)) is not None:
@@ -276,6 +277,12 @@ class DualEraRequester:
         self.era = era
         for send in held:
             self._carry_out(send)
+
+
+def _distant_number(task_id: str, now: int) -> int:
+    """Return a number of 48 bits that is far from those of other tasks, and of the same at other times."""
+    made_of = f"{now} {task_id}".encode(errors="backslashreplace")  # a host's parser may take more than JSON
+    return int.from_bytes(sha256(made_of).digest()[:6])
 
 
 _HANDLERS: Final[Mapping[type, Callable[[DualEraRequester, Any], None]]] = {
