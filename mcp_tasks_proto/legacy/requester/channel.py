@@ -381,11 +381,14 @@ class Channel:
         pending = self._pending.get(name)
         return pending is not None and (pending.in_flight or pending.broken is not None)
 
-    def is_of_another_session(self, name: int) -> bool:
-        """Whether what comes on this stream is of a session that is gone: ids mean something else by now."""
+    def is_heard(self, name: int) -> bool:
+        """Whether the server is heard on this stream: not where that is over, or of a session that is gone,
+        for ids mean something else by now."""
+        if name == 0:
+            return True
         pending = self._pending.get(name)
         stands = None if self.session is None else self.session.session_id
-        return pending is not None and pending.sent.session not in (None, stands)
+        return pending is not None and pending.sent.session in (None, stands)
 
     def serve(self, name: int, inner: int | None) -> None:
         """Have something pending serve another request of the engine's from now on."""
