@@ -24,7 +24,18 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from mcp_tasks_proto.effects import Delete, Effect, FindExpired, Load, OpenStream, Reply, Save, Send, Step
+from mcp_tasks_proto.effects import (
+    Delete,
+    Effect,
+    FindExpired,
+    ListTasks,
+    Load,
+    OpenStream,
+    Reply,
+    Save,
+    Send,
+    Step,
+)
 from mcp_tasks_proto.inputs import (
     ExchangeClosed,
     Input,
@@ -98,6 +109,8 @@ class _Exchange:
     busy_until: int = 0
     arrives_at: int = 0
     """When the process hears of it."""
+    again: int | None = None
+    """The exchange on which it hears of the same once more."""
 
     def fall_silent(self) -> None:
         """Nothing that is said on it gets through any more."""
@@ -240,11 +253,16 @@ class Network:
         return number
 
     def close(self, number: int) -> None:
-        """Whoever sent a request waits no more, and hears nothing of it. The process is told, after it."""
+        """Whoever sent a request waits no more, and hears nothing of it. The process is told, after it.
+
+        Where the request arrives twice, so is it told of the second one.
+        """
         exchange = self._exchanges.pop(number, None)
         if exchange is not None:
             wait_ms = max(1, exchange.arrives_at - self.now)
             self._after(wait_ms, partial(self.tell, exchange.node, ExchangeClosed(number)))
+            if exchange.again is not None:
+                self.close(exchange.again)
 
     def later(self, milliseconds: int, act: Callable[[], None]) -> None:
         """Do something after a while."""
@@ -322,7 +340,7 @@ class Network:
             self.crash(name)
             return
         match effect:
-            case Load() | Save() | Delete() | FindExpired():
+            case Load() | Save() | Delete() | FindExpired() | ListTasks():
                 self._after(fate.delay_ms, partial(self._serve, name, effect, fate))
             case Reply(exchange=exchange):
                 self._say(exchange, fate, partial(self._answer, exchange, effect))
@@ -338,12 +356,12 @@ class Network:
 
     # -- the store -----------------------------------------------------------------------------------------
 
-    def _serve(self, name: str, effect: Load | Save | Delete | FindExpired, fate: Fate) -> None:
+    def _serve(self, name: str, effect: Load | Save | Delete | FindExpired | ListTasks, fate: Fate) -> None:
         """Carry out what a process asked; also one that has ended, as long as it is not known to be gone."""
         if name in self._gone and name not in self._nodes:
             return
         if fate.fails:
-            failed = LoadFailed if isinstance(effect, (Load, FindExpired)) else SaveFailed
+            failed = LoadFailed if isinstance(effect, (Load, FindExpired, ListTasks)) else SaveFailed
             self._after(fate.delay_ms, partial(self.tell, name, failed(effect.token)))
             return
         answer = self.store.answer(effect)
@@ -405,6 +423,7 @@ class Network:
         self._depart(number, exchange, passage.delay_ms, arrives(number))
         if passage.again_ms is not None:
             copy, nobody = next(self._numbers), _Exchange(exchange.node, _unheard)
+            exchange.again = copy
             self._depart(copy, nobody, passage.delay_ms + passage.again_ms, arrives(copy))
 
     def _depart(self, number: int, exchange: _Exchange, delay_ms: int, fact: Input | LegacyInput) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 
 from mcp_tasks_proto import (
     CallBecameTask,
     DeliverInput,
     Effect,
     HmacSealer,
+    HttpHead,
     Input,
     LegacyInput,
     MessageReceived,
@@ -25,12 +26,15 @@ from mcp_tasks_proto import (
     StartWork,
     Step,
     StopCall,
+    TaskSupport,
     ToolDeclaration,
     WorkAskedInput,
     WorkCompleted,
 )
+from mcp_tasks_proto.legacy.server import DualEraServer, LegacyPolicy
 from mcp_tasks_proto.server.tasks import Tasks
 from mcp_tasks_proto.testing import Crash, Fate, Network, Passage, request
+from mcp_tasks_proto.wire.jsonrpc import request_message
 from tests.unit.world import DONE, OTHER, TASK
 
 QUIET = Fate()
@@ -43,6 +47,12 @@ def engine(name: str) -> ServerEngine:
     )
     settings = ServerSettings(name="test", version="1", sealer=HmacSealer([b"k" * 32]))
     return ServerEngine(settings=settings, tools=[tool], node=name)
+
+
+def both_eras(name: str) -> DualEraServer:
+    modern = engine(name)
+    tools = [evolve(tool, task=TaskSupport.OPTIONAL) for tool in modern.tools]
+    return DualEraServer(settings=modern.settings, tools=tools, node=name, policy=LegacyPolicy.SERVE)
 
 
 @define(eq=False)
@@ -485,3 +495,48 @@ def test_what_is_said_in_a_conversation_may_come_twice_as_well() -> None:
     story.network.run(100)
     assert len(said) == 1
     assert set(story.network.store.records) == {TASK, OTHER}
+
+
+def test_whoever_closes_a_request_that_arrives_twice_closes_both() -> None:
+    """Whether the second has arrived by then or not: nobody is left to whom a server would go on talking."""
+    for wait_ms in (0, 20, 80):
+        story = Story()
+        story.befall(Passage(again_ms=40))
+        story.network._fates = iter([Fate(delay_ms=5_000)] * 2)  # whatever it asks of its store
+        number = story.ask("subscriptions/listen", notifications={"taskIds": [TASK]})
+        story.network.run(wait_ms)
+        story.network.close(number)
+        story.network.run(100)
+        node: Any = story.network._nodes["node-1"].engine
+        assert not node._exchanges.by_key
+        assert not story.network._exchanges
+
+
+def test_a_process_that_speaks_2025_11_25_is_told_what_tasks_there_are() -> None:
+    """Or that its store cannot tell."""
+    story = Story()
+    story.network = Network(make_engine=both_eras, work=story._work, size=1)
+    said: list[Any] = []
+
+    def say(message: dict[str, Any]) -> None:
+        head = HttpHead(
+            headers={} if not said else {"mcp-session-id": "s", "mcp-protocol-version": "2025-11-25"}
+        )
+        story.network.converse(
+            "node-1",
+            lambda number: MessageReceived(
+                exchange=number, message=message, http=head, principal="ada", new_session="s"
+            ),
+            said.append,
+        )
+        story.network.run(100)
+
+    about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    say(request_message(1, "initialize", about))
+    say(request_message(2, "tools/call", {"name": "lasting", "arguments": {}, "task": {}}))
+    say(request_message(3, "tasks/list", {}))
+    assert [task["taskId"] for task in said[-1].message["result"]["tasks"]] == [TASK]
+    story.network._fates = iter([Fate(fails=True)])
+    say(request_message(4, "tasks/list", {}))
+    assert said[-1].message["error"]["data"] == {"reason": "store_unavailable"}
+    assert len(said) == 4
