@@ -752,6 +752,21 @@ def test_req7_a_task_that_goes_on_keeps_the_session_of_another_process() -> None
     assert host.all_sent("DELETE") == []
 
 
+def test_req7_a_session_of_another_process_is_not_ended_with_one_of_its_tasks() -> None:
+    """That process may have left others in it, and who follows those would lose them."""
+    host = make_dual()
+    call = host.resume(saved_reference())
+    host.reply("tasks/get", legacy_task("cancelled"))
+    assert isinstance(outcome(host, call), Cancelled)
+    host.close()
+    assert host.all_sent("DELETE") == []
+    host.ask("tools/list")
+    host.answer_http("tools/list", 404)
+    host.greet(session="s-2")
+    host.close()
+    assert [farewell.session for farewell in host.all_sent("DELETE")] == ["s-2"]
+
+
 def test_req6_tasks_of_a_session_that_is_gone_all_go_on_in_the_next() -> None:
     """A server that has no sessions by now says 400 to each of them, to some of them late."""
     host = make_dual()

@@ -46,6 +46,8 @@ class Session:
     """What it wants to hear with every message; ``None``: nothing, or the connection is the session."""
     initialized: Mapping[str, Any]
     """The result of ``initialize``, as far as it is known."""
+    opened_here: bool = True
+    """Whether no other process has opened it: that one may have left tasks in it, which others follow."""
 
     def offers(self, *names: str) -> bool:
         """Whether a capability is declared."""
@@ -158,7 +160,7 @@ class Channel:
         """Go on in a session that another process has opened, unless there is one here; return whether."""
         if self.session is not None or self._opening is not None:
             return False
-        self.session = Session(session_id=session_id, initialized=initialized)
+        self.session = Session(session_id=session_id, initialized=initialized, opened_here=False)
         self._unproven = session_id
         return True
 
@@ -256,10 +258,11 @@ class Channel:
         return self._begin(send, answered, self.session)
 
     def end_session(self) -> None:
-        """Tell the server that the session is not needed any more (HTTP DELETE)."""
-        if self.session is not None and self.session.session_id is not None:
+        """Tell the server that a session of this process's own is not needed any more (HTTP DELETE)."""
+        session = self.session
+        if session is not None and session.session_id is not None and session.opened_here:
             send = SendLegacy(request=next(self.names), verb="DELETE")
-            self.time_out(self._begin(send, _ignore, self.session))
+            self.time_out(self._begin(send, _ignore, session))
 
     def _post(self, message: dict[str, Any], answered: Answered, session: Session | None) -> int:
         name = next(self.names)
