@@ -393,6 +393,11 @@ class Channel:
         stands = None if self.session is None else self.session.session_id
         return pending is not None and pending.sent.session in (None, stands)
 
+    def is_nobodys(self, name: int) -> bool:
+        """Whether this stream is of no request, but for what the server says unasked."""
+        pending = self._pending.get(name)
+        return pending is None or pending.sent.verb == "GET"
+
     def serve(self, name: int, inner: int | None) -> None:
         """Have something pending serve another request of the engine's from now on."""
         self._pending[name].inner = inner
