@@ -96,6 +96,8 @@ class _Exchange:
     busy_until: int = 0
     arrives_at: int = 0
     """When the process hears of it."""
+    again: int | None = None
+    """The exchange on which it hears of the same once more."""
 
     def fall_silent(self) -> None:
         """Nothing that is said on it gets through any more."""
@@ -234,11 +236,16 @@ class Network:
         return number
 
     def close(self, number: int) -> None:
-        """Whoever sent a request waits no more, and hears nothing of it. The process is told, after it."""
+        """Whoever sent a request waits no more, and hears nothing of it. The process is told, after it.
+
+        Where the request arrives twice, so is it told of the second one.
+        """
         exchange = self._exchanges.pop(number, None)
         if exchange is not None:
             wait_ms = max(1, exchange.arrives_at - self.now)
             self._after(wait_ms, partial(self.tell, exchange.node, ExchangeClosed(number)))
+            if exchange.again is not None:
+                self.close(exchange.again)
 
     def later(self, milliseconds: int, act: Callable[[], None]) -> None:
         """Do something after a while."""
@@ -398,6 +405,7 @@ class Network:
         self._depart(number, exchange, passage.delay_ms, arrives(number))
         if passage.again_ms is not None:
             copy, nobody = next(self._numbers), _Exchange(exchange.node, _unheeded)
+            exchange.again = copy
             self._depart(copy, nobody, passage.delay_ms + passage.again_ms, arrives(copy))
 
     def _depart(self, number: int, exchange: _Exchange, delay_ms: int, fact: Input | LegacyInput) -> None:

@@ -27,6 +27,7 @@ from mcp_tasks_proto.proxy import (
     UpstreamAnswered,
 )
 from mcp_tasks_proto.requester import NotificationReceived, RequestFailed, ResponseReceived
+from mcp_tasks_proto.testing import ProxyStore
 from mcp_tasks_proto.vocabulary import LEGACY_VERSION
 from mcp_tasks_proto.wire.jsonrpc import notification_message, request_message, result_message
 from tests.unit.dual_era_proxy_world import TASKS, DualEraHost, held, legacy_task, legacy_tool, make_dual_era
@@ -553,6 +554,36 @@ def test_sec1_a_question_is_put_to_nobody_where_it_may_be_anothers() -> None:
     call(host, "add", principal="bob", id=3)
     host.asks("elicitation/create", FORM, on=None, id="q2")
     assert host.responses()[-1]["error"]["code"] == -32603
+
+
+@pytest.mark.parametrize("on", ["GET", None])
+def test_sec1_what_a_task_asks_is_not_put_to_the_call_of_another(on: str | None) -> None:
+    """The task is one of a process that has ended: it is not followed here, and may be anybody's."""
+    store = ProxyStore()
+    handed_out(make_dual_era(store=store, http=on is not None), principal="alice")
+    host = make_dual_era(store=store, http=on is not None)
+    exchange = host.request(
+        "tools/call", {"name": "render", "arguments": {}}, capabilities=FORMS, principal="bob"
+    )
+    host.turn_legacy()
+    if on is not None:
+        host.give(StreamOpened(host.waiting("GET").request))
+    host.asks("elicitation/create", {**FORM, "_meta": related("old-7")}, on=on)
+    assert host.responses()[-1]["error"]["code"] == -32603
+    host.asks("elicitation/create", FORM, on=on, id="q2")
+    assert result(host.reply_to(exchange))["resultType"] == "input_required"
+
+
+def test_sec1_nor_what_is_asked_on_a_stream_of_anothers() -> None:
+    host = make_dual_era()
+    handle = handed_out(host, principal="alice")
+    host.request("tasks/get", {"taskId": handle}, capabilities=FORMS, principal="alice")
+    host.answer("tasks/get", legacy_task("input_required"))
+    exchange = call(host, "add", principal="bob")
+    host.asks("elicitation/create", FORM, on="tasks/result")
+    assert host.responses()[-1]["error"]["code"] == -32603
+    host.answer("tools/call", {"content": []})
+    assert view(host.reply_to(exchange)) == {"content": []}
 
 
 @pytest.mark.parametrize("whose", ["a call", "a task"])

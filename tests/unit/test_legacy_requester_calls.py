@@ -20,6 +20,7 @@ from mcp_tasks_proto.requester import (
     RequesterLimits,
     WithdrawPrompt,
 )
+from mcp_tasks_proto.wire.jsonrpc import request_message
 from tests.unit.legacy_requester_world import (
     CAPABILITIES,
     RELATED,
@@ -99,6 +100,20 @@ def test_so_it_is_after_a_round_of_input() -> None:
     host.answer(call, "elicitation", ACCEPTED)
     host.say("notifications/progress", {"progressToken": call, "progress": 1}, on="tools/call")
     assert [passed.call for passed in host.of(PassOn)] == [call]
+
+
+def test_what_a_cancelled_call_asks_late_is_not_asked_for_another() -> None:
+    """It may have been on its way when its stream was closed."""
+    host, call = calling()
+    other = host.call()
+    stopped = host.number_of("tools/call")
+    host.cancel(call)
+    assert stopped not in host.in_flight
+    late = request_message(7, "elicitation/create", elicitation())
+    host.give_dual(ServerAsked(request=stopped, message=late, new_id="late"))
+    assert not host.of(Prompt)
+    host.reply("tools/call", DONE)
+    assert isinstance(outcome(host, other), Completed)
 
 
 def test_a_notification_that_is_none_is_passed_over() -> None:

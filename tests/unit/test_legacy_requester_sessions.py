@@ -695,6 +695,28 @@ def test_req6_no_id_comes_twice_in_a_session_whoever_is_in_it() -> None:
     assert len(set(used)) == len(used)
 
 
+def test_req6_those_who_are_in_a_session_at_the_same_time_use_no_id_of_each_other() -> None:
+    """However short a time lies between their beginnings, and whichever of them asks more."""
+    one = server_of_tasks()
+    tasks = [f"task-{number}" for number in range(3)]
+    for task_id in tasks:
+        one.call()
+        one.reply("tools/call", nested(task_id=task_id))
+    references = list(one.references.values())
+    used: list[Any] = []
+    for number, later in ((0, 0), (1, 0), (2, 3), (2, 4)):
+        host = make_dual()
+        host.now = one.now + later
+        host.resume(references[number])
+        for at in range(20):
+            host.reply("tasks/get", legacy_task("working", task_id=tasks[number], at=at))
+            host.advance(1_000)
+        assert len(ids_of(host)) > 20
+        used += ids_of(host)
+    assert len(set(used)) == len(used)
+    assert all(type(one) is int and one < 2**53 for one in used), "which every parser of JSON can tell apart"
+
+
 def ids_of(host: LegacyHost) -> list[Any]:
     """Return the ids of all requests of a process in its session."""
     messages = [sent.message or {} for sent in host.of(SendLegacy) if sent.session is not None]
@@ -728,6 +750,21 @@ def test_req7_a_task_that_goes_on_keeps_the_session_of_another_process() -> None
     host.abandon(host.resume(saved_reference()))
     host.close()
     assert host.all_sent("DELETE") == []
+
+
+def test_req7_a_session_of_another_process_is_not_ended_with_one_of_its_tasks() -> None:
+    """That process may have left others in it, and who follows those would lose them."""
+    host = make_dual()
+    call = host.resume(saved_reference())
+    host.reply("tasks/get", legacy_task("cancelled"))
+    assert isinstance(outcome(host, call), Cancelled)
+    host.close()
+    assert host.all_sent("DELETE") == []
+    host.ask("tools/list")
+    host.answer_http("tools/list", 404)
+    host.greet(session="s-2")
+    host.close()
+    assert [farewell.session for farewell in host.all_sent("DELETE")] == ["s-2"]
 
 
 def test_req6_tasks_of_a_session_that_is_gone_all_go_on_in_the_next() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcp_tasks_proto.legacy.messages import SendLegacy
+from mcp_tasks_proto.legacy.messages import SendLegacy, ServerAsked
 from mcp_tasks_proto.requester import (
     Cancelled,
     Completed,
@@ -25,6 +25,7 @@ from mcp_tasks_proto.requester import (
     WithdrawPrompt,
 )
 from mcp_tasks_proto.requester.outcomes import fault_of
+from mcp_tasks_proto.wire.jsonrpc import request_message
 from tests.unit.legacy_requester_world import (
     CAPABILITIES,
     PLAIN,
@@ -838,6 +839,31 @@ def test_req4_what_a_session_that_is_gone_asks_late_is_not_asked_in_the_next() -
     host.answer(call, key, ACCEPTED)
     answers = [sent for sent in host.of(SendLegacy) if "result" in (sent.message or {})]
     assert [(sent.session, (sent.message or {})["id"]) for sent in answers] == [("s-2", "q")]
+
+
+def test_req4_what_comes_on_a_stream_that_was_stopped_is_not_asked_in_the_next_session() -> None:
+    """The stream of a session is stopped with it; what was on its way may yet be handed in."""
+    host, call, key = asked()
+    lose_session(host, "s-2")
+    (stopped,) = host.waiting("GET")
+    lose_session(host, "s-3")
+    assert stopped not in host.in_flight
+    late = request_message("q", "elicitation/create", related(elicitation("Late?")))
+    host.give_dual(ServerAsked(request=stopped, message=late, new_id="late"))
+    poll(host, "input_required", at=2)
+    assert [prompt.key for prompt in host.of(Prompt)] == [key]
+    host.ask_client("elicitation/create", related(elicitation()), message_id="q", on="GET")
+    host.notify(stopped, "notifications/cancelled", {"requestId": "q"})
+    host.answer(call, key, ACCEPTED)
+    answers = [sent for sent in host.of(SendLegacy) if "result" in (sent.message or {})]
+    assert [(sent.session, (sent.message or {})["id"]) for sent in answers] == [("s-3", "q")]
+
+
+def lose_session(host: LegacyHost, another: str) -> None:
+    """Have a session end, and another begin."""
+    host.ask("resources/list")
+    host.answer_http("resources/list", 404)
+    host.greet(session=another)
 
 
 def test_a_result_that_came_before_the_poll_is_kept_for_it() -> None:

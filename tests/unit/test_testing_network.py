@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 
 from mcp_tasks_proto import (
     CallBecameTask,
     DeliverInput,
     Effect,
     HmacSealer,
+    HttpHead,
     Input,
     LegacyInput,
     MessageReceived,
@@ -25,6 +26,7 @@ from mcp_tasks_proto import (
     StartWork,
     Step,
     StopCall,
+    TaskSupport,
     ToolDeclaration,
     WorkAskedInput,
     WorkCompleted,
@@ -32,7 +34,6 @@ from mcp_tasks_proto import (
 from mcp_tasks_proto.legacy.server import DualEraServer, LegacyPolicy
 from mcp_tasks_proto.server.tasks import Tasks
 from mcp_tasks_proto.testing import Crash, Fate, Network, Passage, request
-from mcp_tasks_proto.vocabulary import LEGACY_VERSION
 from mcp_tasks_proto.wire.jsonrpc import request_message
 from tests.unit.world import DONE, OTHER, TASK
 
@@ -48,9 +49,10 @@ def engine(name: str) -> ServerEngine:
     return ServerEngine(settings=settings, tools=[tool], node=name)
 
 
-def dual_engine(name: str) -> DualEraServer:
+def both_eras(name: str) -> DualEraServer:
     modern = engine(name)
-    return DualEraServer(settings=modern.settings, tools=modern.tools, node=name, policy=LegacyPolicy.SERVE)
+    tools = [evolve(tool, task=TaskSupport.OPTIONAL) for tool in modern.tools]
+    return DualEraServer(settings=modern.settings, tools=tools, node=name, policy=LegacyPolicy.SERVE)
 
 
 @define(eq=False)
@@ -299,26 +301,6 @@ def test_whoever_converses_hears_all_in_order_and_of_its_end() -> None:
     assert said[3:] == [None]
 
 
-def test_a_client_of_2025_lists_tasks_and_hears_of_a_store_that_fails() -> None:
-    network = Network(make_engine=dual_engine, work=lambda *_: [], size=1)
-    said: list[Any] = []
-
-    def say(number: int, method: str, params: dict[str, Any]) -> Any:
-        message = request_message(number, method, params)
-        network.converse(
-            "node-1",
-            lambda at: MessageReceived(exchange=at, message=message, connection="pipe", principal="ann"),
-            said.append,
-        )
-        network.run(10)
-        return said[-1].message
-
-    say(1, "initialize", {"protocolVersion": LEGACY_VERSION, "capabilities": {}})
-    assert say(2, "tasks/list", {})["result"] == {"tasks": []}
-    network._fates = iter([Fate(fails=True)])
-    assert say(3, "tasks/list", {})["error"]["code"] == -32603
-
-
 def test_a_clock_that_is_ahead_says_another_time_and_wakes_as_if_it_were_right() -> None:
     story = Story(ttl_ms=1_000, skews=(60_000,))
     made_at_ms = story.network.now
@@ -513,3 +495,48 @@ def test_what_is_said_in_a_conversation_may_come_twice_as_well() -> None:
     story.network.run(100)
     assert len(said) == 1
     assert set(story.network.store.records) == {TASK, OTHER}
+
+
+def test_whoever_closes_a_request_that_arrives_twice_closes_both() -> None:
+    """Whether the second has arrived by then or not: nobody is left to whom a server would go on talking."""
+    for wait_ms in (0, 20, 80):
+        story = Story()
+        story.befall(Passage(again_ms=40))
+        story.network._fates = iter([Fate(delay_ms=5_000)] * 2)  # whatever it asks of its store
+        number = story.ask("subscriptions/listen", notifications={"taskIds": [TASK]})
+        story.network.run(wait_ms)
+        story.network.close(number)
+        story.network.run(100)
+        node: Any = story.network._nodes["node-1"].engine
+        assert not node._exchanges.by_key
+        assert not story.network._exchanges
+
+
+def test_a_process_that_speaks_2025_11_25_is_told_what_tasks_there_are() -> None:
+    """Or that its store cannot tell."""
+    story = Story()
+    story.network = Network(make_engine=both_eras, work=story._work, size=1)
+    said: list[Any] = []
+
+    def say(message: dict[str, Any]) -> None:
+        head = HttpHead(
+            headers={} if not said else {"mcp-session-id": "s", "mcp-protocol-version": "2025-11-25"}
+        )
+        story.network.converse(
+            "node-1",
+            lambda number: MessageReceived(
+                exchange=number, message=message, http=head, principal="ada", new_session="s"
+            ),
+            said.append,
+        )
+        story.network.run(100)
+
+    about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    say(request_message(1, "initialize", about))
+    say(request_message(2, "tools/call", {"name": "lasting", "arguments": {}, "task": {}}))
+    say(request_message(3, "tasks/list", {}))
+    assert [task["taskId"] for task in said[-1].message["result"]["tasks"]] == [TASK]
+    story.network._fates = iter([Fate(fails=True)])
+    say(request_message(4, "tasks/list", {}))
+    assert said[-1].message["error"]["data"] == {"reason": "store_unavailable"}
+    assert len(said) == 4

@@ -79,7 +79,8 @@ class Reception:
 
     def _owner(self, stream: int, request: Request) -> Owner | None:
         """Return the task or the call that a question is part of."""
-        return self.tasks.get(related_task(request.params)) or self.calls.owner(stream)
+        task_id = related_task(request.params)
+        return self.tasks.get(task_id) or self.calls.owner(stream, of_task=task_id is not None)
 
     def _refusal(self, question: Mapping[str, Any], owner: Owner | None) -> ErrorObject | None:
         """Say why a question is not put to anybody."""

@@ -111,10 +111,14 @@ class PlainCalls:
         call.outer = self.channel.ask(inner, method, params, partial(self._answered, call))
         self._calls[call.outer] = call
 
-    def owner(self, request: int) -> PlainCall | None:
-        """Return the call on whose stream something came, or the oldest one, where that is not known."""
+    def owner(self, request: int, *, of_task: bool) -> PlainCall | None:
+        """Return the call on whose stream something came, or the oldest one, where that is not known.
+
+        ``of_task``: it names a task, though none that is followed.
+        """
         waiting = [call for call in self._calls.values() if self.channel.has(call.outer)]
-        certain = self.guesses or len(waiting) == 1
+        untied = not of_task and self.channel.is_nobodys(request)
+        certain = self.guesses or (untied and len(waiting) == 1)
         return self._calls.get(request) or (waiting[0] if waiting and certain else None)
 
     # -- rounds ------------------------------------------------------------------------------------------

@@ -46,6 +46,8 @@ class Session:
     """What it wants to hear with every message; ``None``: nothing, or the connection is the session."""
     initialized: Mapping[str, Any]
     """The result of ``initialize``, as far as it is known."""
+    opened_here: bool = True
+    """Whether no other process has opened it: that one may have left tasks in it, which others follow."""
 
     def offers(self, *names: str) -> bool:
         """Whether a capability is declared."""
@@ -157,7 +159,7 @@ class Channel:
     def adopt(self, session_id: str, initialized: Mapping[str, Any]) -> None:
         """Go on in a session that another process has opened, unless there is one here."""
         if self.session is None and self._opening is None:
-            self.session = Session(session_id=session_id, initialized=initialized)
+            self.session = Session(session_id=session_id, initialized=initialized, opened_here=False)
             self._unproven = session_id
 
     def _open(self) -> None:
@@ -254,10 +256,11 @@ class Channel:
         return self._begin(send, answered, self.session)
 
     def end_session(self) -> None:
-        """Tell the server that the session is not needed any more (HTTP DELETE)."""
-        if self.session is not None and self.session.session_id is not None:
+        """Tell the server that a session of this process's own is not needed any more (HTTP DELETE)."""
+        session = self.session
+        if session is not None and session.session_id is not None and session.opened_here:
             send = SendLegacy(request=next(self.names), verb="DELETE")
-            self.time_out(self._begin(send, _ignore, self.session))
+            self.time_out(self._begin(send, _ignore, session))
 
     def _post(self, message: dict[str, Any], answered: Answered, session: Session | None) -> int:
         name = next(self.names)
@@ -379,11 +382,19 @@ class Channel:
         pending = self._pending.get(name)
         return pending is not None and (pending.in_flight or pending.broken is not None)
 
-    def is_of_another_session(self, name: int) -> bool:
-        """Whether what comes on this stream is of a session that is gone: ids mean something else by now."""
+    def is_heard(self, name: int) -> bool:
+        """Whether the server is heard on this stream: not where that is over, or of a session that is gone,
+        for ids mean something else by now."""
+        if name == 0:
+            return True
         pending = self._pending.get(name)
         stands = None if self.session is None else self.session.session_id
-        return pending is not None and pending.sent.session not in (None, stands)
+        return pending is not None and pending.sent.session in (None, stands)
+
+    def is_nobodys(self, name: int) -> bool:
+        """Whether this stream is of no request, but for what the server says unasked."""
+        pending = self._pending.get(name)
+        return pending is None or pending.sent.verb == "GET"
 
     def serve(self, name: int, inner: int | None) -> None:
         """Have something pending serve another request of the engine's from now on."""

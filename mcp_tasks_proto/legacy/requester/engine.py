@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from hashlib import sha256
 from typing import Any, Final
 
 from attrs import define, evolve, field
@@ -226,12 +227,12 @@ class DualEraRequester:
         """Go on in the session of who saved this, where it has an id and there is none here.
 
         No id of a request may come twice in a session (2025-11-25, Base Protocol: Requests). Whoever opened
-        this one counted from one, and who came to it later from the time at which he did, as here.
+        this one counted from one. Who came to it later may be in it still, and counts from a number far away.
         """
         session_id, initialized = at(reference, "session", "id"), at(reference, "session", "initialized")
         if self.http and isinstance(session_id, str) and isinstance(initialized, Mapping):
             self._channel.adopt(session_id, initialized)
-            self._names.go_on_from(self._now)
+            self._names.go_on_from(_distant_number(reference["taskId"], self._now))
 
     def _time_passed(self, passed: TimePassed) -> None:
         while (timer := self._timers.pop(self._now)) is not None:
@@ -275,6 +276,12 @@ class DualEraRequester:
         self.era = era
         for send in held:
             self._carry_out(send)
+
+
+def _distant_number(task_id: str, now: int) -> int:
+    """Return a number of 48 bits that is far from those of other tasks, and of the same at other times."""
+    made_of = f"{now} {task_id}".encode(errors="backslashreplace")  # a host's parser may take more than JSON
+    return int.from_bytes(sha256(made_of).digest()[:6])
 
 
 _HANDLERS: Final[Mapping[type, Callable[[DualEraRequester, Any], None]]] = {

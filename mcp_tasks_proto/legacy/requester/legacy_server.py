@@ -192,7 +192,7 @@ class LegacyServer:
 
     def asked(self, asked: ServerAsked) -> None:
         """The server asks something; what it does in a session that is gone, it does again in the next."""
-        if not self.channel.is_of_another_session(asked.request):
+        if self.channel.is_heard(asked.request):
             self._reception.take(asked)
 
     def heard(self, heard: NotificationReceived) -> None:
@@ -203,7 +203,7 @@ class LegacyServer:
         if message.method == TOOLS_CHANGED:
             self._tools.forget()
         elif message.method == CANCELLED:
-            if not self.channel.is_of_another_session(heard.request):
+            if self.channel.is_heard(heard.request):
                 self._reception.cancelled(message.params.get("requestId"))
         elif (inner := self.channel.inner_of(heard.request)) is not None:
             self.channel.give(NotificationReceived(inner, heard.message))
