@@ -43,7 +43,7 @@ MORE: Final[Mapping[str, frozenset[str]]] = {
     "legacy.server.tasks": frozenset({"functools"}),
     "legacy.translation": frozenset({"datetime"}),
     "legacy.server.waiting": frozenset({"functools"}),
-    "legacy.requester.engine": frozenset({"collections"}),
+    "legacy.requester.engine": frozenset({"collections", "hashlib"}),
     "legacy.requester.asked": frozenset({"functools"}),
     "legacy.requester.calls": frozenset({"functools"}),
     "legacy.requester.channel": frozenset({"functools"}),
