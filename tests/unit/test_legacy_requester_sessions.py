@@ -611,6 +611,18 @@ def test_a_session_is_ended_when_nobody_needs_it() -> None:
     at_rest(host)
 
 
+def test_a_call_whose_session_is_ended_here_is_not_sent_in_another() -> None:
+    """It may have been carried out: with 404 the server says no more than what it was told."""
+    host = legacy_host()
+    call = host.call()
+    host.close()
+    host.answer_http("DELETE", 200)
+    host.answer_http("tools/call", 404)
+    assert outcome(host, call).http_status == 404
+    host.greet(session="s-2")  # for its stream
+    assert len(host.all_sent("tools/call")) == 1
+
+
 @pytest.mark.parametrize("status", [200, 405])
 def test_a_server_that_ends_no_sessions(status: int) -> None:
     host = legacy_host()

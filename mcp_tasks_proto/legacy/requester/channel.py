@@ -84,8 +84,8 @@ class _Pending:
     answered: Answered
     inner: int | None = None
     """The engine's request that it serves."""
-    repeated: bool = False
-    """Whether it was sent in an earlier session before."""
+    only_once: bool = False
+    """Whether it may not be sent once more: it was, or this side has ended its session, and it with that."""
     broken: RequestFailed | None = None
     """How its stream last broke off, where it is to be taken up again."""
     fruitless: int = 0
@@ -98,7 +98,7 @@ class _Pending:
     @property
     def can_be_repeated(self) -> bool:
         """Whether it may be sent once more in another session: it was not carried out in the last one."""
-        return self.sent.awaits_response and not self.repeated and self.broken is None
+        return self.sent.awaits_response and not self.only_once and self.broken is None
 
 
 @frozen
@@ -259,6 +259,8 @@ class Channel:
         """Tell the server that a session of this process's own is not needed any more (HTTP DELETE)."""
         session = self.session
         if session is not None and session.session_id is not None and session.opened_here:
+            for pending in self._pending.values():
+                pending.only_once = True
             send = SendLegacy(request=next(self.names), verb="DELETE")
             self.time_out(self._begin(send, _ignore, session))
 
@@ -291,7 +293,7 @@ class Channel:
         pending.in_flight = False
         refused = self._session_was_refused(pending, fact)
         if refused and pending.can_be_repeated:
-            pending.repeated = True
+            pending.only_once = True
             self._hold(pending)
             return
         self._end(fact.request)

@@ -100,7 +100,8 @@ class Registry:
         if session.log is not None:
             session.log.close()
         for request in list(session.requests.values()):
-            request.fail(SESSION_ENDED, 404)
+            # With 404 it would be sent once more, in the next session: a call may have been carried out.
+            request.fail(SESSION_ENDED, 200 if request.survives else 404)
         self.close_own_stream(session)
         self.timers.clear(session)
         del self._sessions[session.key]
