@@ -141,8 +141,8 @@ def _obstinate(received: Wrapped) -> Wrapped:
     def faulty(self: Channel, fact: Any) -> None:
         pending = self._pending.get(fact.request)
         calls = pending is not None and (pending.sent.message or {}).get("method") == "tools/call"
-        if pending is not None and calls and isinstance(fact, RequestFailed) and not pending.repeated:
-            pending.repeated, pending.in_flight = True, False
+        if pending is not None and calls and isinstance(fact, RequestFailed) and not pending.only_once:
+            pending.only_once, pending.in_flight = True, False
             self._hold(pending)
         else:
             received(self, fact)
