@@ -24,7 +24,18 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from mcp_tasks_proto.effects import Delete, Effect, FindExpired, Load, OpenStream, Reply, Save, Send, Step
+from mcp_tasks_proto.effects import (
+    Delete,
+    Effect,
+    FindExpired,
+    ListTasks,
+    Load,
+    OpenStream,
+    Reply,
+    Save,
+    Send,
+    Step,
+)
 from mcp_tasks_proto.inputs import (
     ExchangeClosed,
     Input,
@@ -43,7 +54,7 @@ from mcp_tasks_proto.legacy.server import DualEraServer
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.testing.messages import request
-from mcp_tasks_proto.testing.pair import Passage
+from mcp_tasks_proto.testing.pair import Passage, from_now_on
 from mcp_tasks_proto.testing.store import DictStore
 
 __all__ = ["Crash", "Fate", "Network"]
@@ -130,10 +141,12 @@ class Network:
     seen: Callable[[str, Input | LegacyInput, Step, int], None] = _unseen
     size: int = 2
     """How many processes there are."""
-    fates: Iterable[Fate] = ()
-    passages: Iterable[Passage] = ()
+    fates: Iterable[Fate] = field(default=(), on_setattr=from_now_on)
+    """What becomes of effects, one by one, and of the news that another process has changed a task, of which
+    the delay alone counts. Those that are set anew count from then on."""
+    passages: Iterable[Passage] = field(default=(), on_setattr=from_now_on)
     """What the network does with what clients send, message by message. What arrives again does so at the
-    same process, if that is still there."""
+    same process, if that is still there. Those that are set anew count from then on."""
     lease_ms: int = 2_000
     """After so much silence a process is taken for gone."""
     restart_ms: int = 500
@@ -322,7 +335,7 @@ class Network:
             self.crash(name)
             return
         match effect:
-            case Load() | Save() | Delete() | FindExpired():
+            case Load() | Save() | Delete() | FindExpired() | ListTasks():
                 self._after(fate.delay_ms, partial(self._serve, name, effect, fate))
             case Reply(exchange=exchange):
                 self._say(exchange, fate, partial(self._answer, exchange, effect))
@@ -338,12 +351,12 @@ class Network:
 
     # -- the store -----------------------------------------------------------------------------------------
 
-    def _serve(self, name: str, effect: Load | Save | Delete | FindExpired, fate: Fate) -> None:
+    def _serve(self, name: str, effect: Load | Save | Delete | FindExpired | ListTasks, fate: Fate) -> None:
         """Carry out what a process asked; also one that has ended, as long as it is not known to be gone."""
         if name in self._gone and name not in self._nodes:
             return
         if fate.fails:
-            failed = LoadFailed if isinstance(effect, (Load, FindExpired)) else SaveFailed
+            failed = LoadFailed if isinstance(effect, (Load, FindExpired, ListTasks)) else SaveFailed
             self._after(fate.delay_ms, partial(self.tell, name, failed(effect.token)))
             return
         answer = self.store.answer(effect)
