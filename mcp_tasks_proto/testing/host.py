@@ -17,7 +17,6 @@ from mcp_tasks_proto.effects import (
     FindExpired,
     ListTasks,
     Load,
-    OpenStream,
     RejectReport,
     Reply,
     RequestCancel,
@@ -26,25 +25,22 @@ from mcp_tasks_proto.effects import (
     Send,
     StartTool,
     StartWork,
-    StopCall,
 )
 from mcp_tasks_proto.inputs import (
     DEFAULT,
     CallBecameTask,
     Default,
-    ExchangeClosed,
     HttpHead,
     Input,
     LegacyInput,
     MessageReceived,
-    SessionEnded,
-    StreamRequested,
     TimePassed,
     WorkInput,
 )
 from mcp_tasks_proto.legacy.server import DualEraServer
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.testing.messages import request
+from mcp_tasks_proto.testing.open_exchanges import OpenExchanges
 from mcp_tasks_proto.testing.recordings import Recorder
 from mcp_tasks_proto.testing.store import DictStore
 
@@ -79,8 +75,7 @@ class ServerHost:
     """Every effect so far but the store's, oldest first."""
     deadline: int | None = field(init=False, default=None)
     _exchanges: count[int] = field(init=False, factory=lambda: count(1))
-    _open: set[Hashable] = field(init=False, factory=set)
-    """Exchanges that go on."""
+    _open: OpenExchanges = field(init=False, factory=OpenExchanges)
     _reports: dict[Hashable, int] = field(init=False, factory=dict)
     """How many reports under one token have no answer."""
     _delivered: dict[str, set[str]] = field(init=False, factory=dict)
@@ -102,7 +97,7 @@ class ServerHost:
                     self._take(effect)
                     continue
                 waiting = [one.token for one in self.asked] + [one.token for one in facts]
-                assert effect.token not in waiting, f"a question with a token of its own: {effect}"
+                assert effect.token not in waiting, f"not a question with a token of its own: {effect}"
                 if self.held:
                     self.asked.append(effect)
                 else:
@@ -114,46 +109,36 @@ class ServerHost:
 
     def _note(self, given: Any) -> None:
         """Note what the engine owes an answer to, or no longer."""
-        match given:
-            case (
-                MessageReceived(exchange=exchange)
-                | StreamRequested(exchange=exchange)
-                | SessionEnded(exchange=exchange)
-            ):
-                self._open.add(exchange)
-            case ExchangeClosed(exchange=exchange):
-                self._open.discard(exchange)
-            case _ if isinstance(given, WorkInput):
-                self._reports[given.token] = self._reports.get(given.token, 0) + 1
+        self._open.note(given)
+        if isinstance(given, WorkInput):
+            self._reports[given.token] = self._reports.get(given.token, 0) + 1
 
     def _take(self, effect: Effect) -> None:
         self.effects.append(effect)
+        self._open.check(effect)
         match effect:
-            case Reply(exchange=exchange):
-                assert exchange in self._open, f"an exchange that goes on: {effect}"
-                self._open.remove(exchange)
-            case Send(exchange=exchange) | OpenStream(exchange=exchange):
-                assert exchange in self._open, f"an exchange that goes on: {effect}"
-            case StopCall(exchange=exchange):
-                self._open.discard(exchange)
             case AcceptReport(token=token) | RejectReport(token=token):
-                assert self._reports.get(token), f"a report without an answer: {effect}"
+                assert self._reports.get(token), f"not to a report without an answer: {effect}"
                 self._reports[token] -= 1
             case StartWork(task_id=task_id) | ResumeWork(task_id=task_id):
                 self._delivered[task_id] = set()
                 self._told.discard(task_id)
             case DeliverInput(task_id=task_id, answers=answers):
-                assert task_id in self._delivered, f"a worker that was begun: {effect}"
+                assert task_id in self._delivered, f"not to a worker that was begun: {effect}"
                 for answer in answers:
-                    assert answer.key not in self._delivered[task_id], f"an answer, delivered once: {effect}"
+                    assert answer.key not in self._delivered[task_id], (
+                        f"an answer that was delivered before: {effect}"
+                    )
                     self._delivered[task_id].add(answer.key)
             case RequestCancel(task_id=task_id):
-                assert task_id in self._delivered, f"a worker that was begun: {effect}"
-                assert task_id not in self._told, f"a worker that is told to stop once: {effect}"
+                assert task_id in self._delivered, f"not to a worker that was begun: {effect}"
+                assert task_id not in self._told, f"a worker that was told to stop before: {effect}"
                 self._told.add(task_id)
 
     def answer_next(self) -> list[Effect]:
-        """Carry out the oldest store effect that is held back."""
+        """Carry out the oldest store effect that is held back (``LookupError``: none is)."""
+        if not self.asked:
+            raise LookupError("nothing is held back: the engine waits for no answer of the store")
         return self.give(self.store.answer(self.asked.pop(0)))
 
     def send(

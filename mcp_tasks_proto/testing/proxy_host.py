@@ -47,6 +47,7 @@ from mcp_tasks_proto.proxy import (
     first_of,
 )
 from mcp_tasks_proto.testing.messages import request
+from mcp_tasks_proto.testing.open_exchanges import OpenExchanges
 from mcp_tasks_proto.testing.recordings import Recorder
 from mcp_tasks_proto.wire.jsonrpc import notification_message, result_message
 
@@ -139,8 +140,14 @@ class ProxyHost:
     """Drives an engine step by step.
 
     With ``held`` true, questions pile up in ``asked`` until :meth:`answer_next`. Whatever a test does, this
-    host asserts what every host relies on: a request has a name of its own, which is its id, and is stopped
-    only while it is in flight; once time was told, the next deadline lies ahead.
+    host asserts what every host relies on:
+
+    * nothing is sent on an exchange before it is opened, nor once it has had its reply, is closed or stopped:
+      there is one reply at most;
+    * a request to an upstream has a name of its own, which is its id, and is stopped only while it is in
+      flight;
+    * no two questions wait under one token;
+    * once time was told, the next deadline lies ahead.
     """
 
     engine: ProxyEngine | Recorder[Any]
@@ -155,6 +162,7 @@ class ProxyHost:
     deadline: int | None = field(init=False, default=None)
     in_flight: dict[int, SendUpstream] = field(init=False, factory=dict)
     """Requests to upstreams that wait for an answer, by name."""
+    _open: OpenExchanges = field(init=False, factory=OpenExchanges)
     _newest: int = field(init=False, default=0)
     _exchanges: count[int] = field(init=False, factory=lambda: count(1))
 
@@ -163,10 +171,11 @@ class ProxyHost:
     def give(self, fact: ProxyInput) -> list[ProxyEffect]:
         """Hand in a fact; return what it led to, questions carried out and left out."""
         before = len(self.effects)
-        facts = [fact]
+        facts: list[Any] = [fact]
         while facts:
             given = facts.pop(0)
             step = self.engine.handle(given, now=self.now)
+            self._open.note(given)
             if isinstance(given, (UpstreamAnswered, UpstreamFailed)):
                 self.in_flight.pop(given.request, None)
             self.deadline = step.deadline
@@ -175,21 +184,28 @@ class ProxyHost:
                     self._take(effect)
                     if self.reads and isinstance(effect, Send):
                         facts.append(StreamReady(effect.exchange))
-                elif self.held:
+                    continue
+                waiting = [one.token for one in (*self.asked, *facts) if not isinstance(one, StreamReady)]
+                assert effect.token not in waiting, f"not a question with a token of its own: {effect}"
+                if self.held:
                     self.asked.append(effect)
                 else:
                     facts.append(self.store.answer(effect))
+            if isinstance(given, TimePassed):
+                ahead = step.deadline is None or step.deadline > self.now
+                assert ahead, f"a deadline that has passed: {step.deadline} at {self.now}"
         return self.effects[before:]
 
     def _take(self, effect: ProxyEffect) -> None:
         self.effects.append(effect)
+        self._open.check(effect)
         match effect:
             case SendUpstream(request=name, message=message):
-                assert message["id"] == name > self._newest, f"a request with a name of its own: {effect}"
+                assert message["id"] == name > self._newest, f"not a request with a name of its own: {effect}"
                 self._newest = name
                 self.in_flight[name] = effect
             case StopUpstream(request=name):
-                assert name in self.in_flight, f"a request in flight: {effect}"
+                assert name in self.in_flight, f"not a request in flight: {effect}"
                 del self.in_flight[name]
             case DropTask(handle=handle):
                 self.store.drop(handle)
@@ -199,7 +215,9 @@ class ProxyHost:
                 self.store.purge(effect)
 
     def answer_next(self) -> list[ProxyEffect]:
-        """Carry out the oldest question that is held back."""
+        """Carry out the oldest question that is held back (``LookupError``: none is)."""
+        if not self.asked:
+            raise LookupError("nothing is held back: the engine waits for no answer")
         return self.give(self.store.answer(self.asked.pop(0)))
 
     def of(self, kind: type[E]) -> list[E]:
@@ -213,8 +231,6 @@ class ProxyHost:
         while self.deadline is not None and self.deadline <= until:
             self.now = max(self.now, self.deadline)
             self.give(TimePassed())
-            ahead = self.deadline is None or self.deadline > self.now
-            assert ahead, f"a deadline that has passed: {self.deadline} at {self.now}"
         self.now = until
         return self.effects[before:]
 

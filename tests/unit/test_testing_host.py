@@ -233,9 +233,9 @@ def lying(*steps: list[Effect], held: bool = False) -> ServerHost:
         ("a worker that was begun", [ANSWERED]),
         ("a worker that was begun", [STOP]),
         ("a worker that was begun", [StartWork(1, OTHER), STOP]),
-        ("an answer, delivered once", [BEGUN, ANSWERED, ANSWERED]),
-        ("an answer, delivered once", [BEGUN, DeliverInput(TASK, (ANSWER, ANSWER))]),
-        ("a worker that is told to stop once", [BEGUN, STOP, STOP]),
+        ("an answer that was delivered before", [BEGUN, ANSWERED, ANSWERED]),
+        ("an answer that was delivered before", [BEGUN, DeliverInput(TASK, (ANSWER, ANSWER))]),
+        ("a worker that was told to stop before", [BEGUN, STOP, STOP]),
     ],
 )
 @pytest.mark.parametrize("held", [False, True])
@@ -302,3 +302,8 @@ def test_streams_and_sessions_have_exchanges_as_well(opened: LegacyInput) -> Non
     host.give(opened)
     host.give(opened)
     assert host.effects == [OVER, SENT, OVER]
+
+
+def test_nothing_is_answered_that_was_not_asked() -> None:
+    with pytest.raises(LookupError, match="nothing is held back"):
+        lying(held=True).answer_next()

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from mcp_tasks_proto import SaveFailed, Status
+from mcp_tasks_proto import ExchangeClosed, Reply, SaveFailed, Send, Status, StopCall, TimePassed
 from mcp_tasks_proto.history import Observation
-from mcp_tasks_proto.proxy import Note, SaveBinding
+from mcp_tasks_proto.proxy import (
+    DrawRandom,
+    LoadTask,
+    Note,
+    ProxyEffect,
+    ProxyInput,
+    ProxyStep,
+    SaveBinding,
+    SendUpstream,
+    StopUpstream,
+)
+from mcp_tasks_proto.testing import ProxyHost
 from tests.unit.proxy_world import call, create, handed_out, make_proxy, methods
 
 
@@ -49,3 +62,81 @@ def test_effects_are_found_by_kind() -> None:
     host = make_proxy()
     handed_out(host)
     assert methods(host) == ["server/discover", "tools/list", "tools/call"]
+
+
+class Liar:
+    """An engine that says what it was told to, one step for each input."""
+
+    def __init__(self, *steps: ProxyStep) -> None:
+        self.steps = list(steps)
+
+    def handle(self, fact: ProxyInput, *, now: int) -> ProxyStep:
+        """Return the next step."""
+        return self.steps.pop(0)
+
+
+def lying(*steps: list[ProxyEffect], held: bool = False) -> ProxyHost:
+    """Return a host of such an engine."""
+    engine: Any = Liar(*(ProxyStep(tuple(effects)) for effects in steps))
+    return ProxyHost(engine=engine, held=held)
+
+
+def upstream(name: int, request_id: int) -> SendUpstream:
+    return SendUpstream(
+        request=name, upstream="one", authorization="mine", message={"id": request_id, "method": "tools/list"}
+    )
+
+
+OVER = Reply(1, {}, 200)
+SENT = Send(1, {})
+
+
+@pytest.mark.parametrize(
+    ("broken", "effects"),
+    [
+        ("not on an exchange that goes on", [Reply(2, {}, 200)]),
+        ("not on an exchange that goes on", [Send(2, {})]),
+        ("not on an exchange that goes on", [OVER, OVER]),
+        ("not on an exchange that goes on", [OVER, SENT]),
+        ("not on an exchange that goes on", [StopCall(1), OVER]),
+        ("not a question with a token of its own", [LoadTask("a", 1), DrawRandom(1)]),
+        ("not a request with a name of its own", [upstream(1, 1), upstream(1, 1)]),
+        ("not a request with a name of its own", [upstream(1, 2)]),
+        ("not a request in flight", [StopUpstream(1)]),
+        ("not a request in flight", [upstream(1, 1), StopUpstream(1), StopUpstream(1)]),
+    ],
+)
+@pytest.mark.parametrize("held", [False, True])
+def test_a_broken_promise_is_told(broken: str, effects: list[ProxyEffect], held: bool) -> None:
+    host = lying(effects, held=held)
+    with pytest.raises(AssertionError, match=broken):
+        host.send({})
+
+
+def test_what_is_said_to_somebody_who_is_gone_is_told() -> None:
+    host = lying([], [OVER])
+    exchange = host.send({})
+    with pytest.raises(AssertionError, match="not on an exchange that goes on"):
+        host.give(ExchangeClosed(exchange))
+
+
+@pytest.mark.parametrize("ahead_ms", [-1, 0])
+def test_a_deadline_that_stays_in_the_past_is_told(ahead_ms: int) -> None:
+    engine: Any = Liar()
+    host = ProxyHost(engine=engine)
+    engine.steps.append(ProxyStep((), host.now + ahead_ms))
+    with pytest.raises(AssertionError, match="a deadline that has passed"):
+        host.give(TimePassed())
+
+
+def test_kept_promises_are_not() -> None:
+    """A token is free once it is answered; what callers read is no question."""
+    host = lying([SENT, LoadTask("a", 1)], [], [LoadTask("b", 1), OVER], [])
+    host.reads = True
+    host.send({})
+    assert host.of(Reply) == [OVER]
+
+
+def test_nothing_is_answered_that_was_not_asked() -> None:
+    with pytest.raises(LookupError, match="nothing is held back"):
+        make_proxy().answer_next()
