@@ -146,9 +146,9 @@ class Pair:
     def see_to(self, effects: Iterable[RequesterEffect]) -> None:
         """Carry out what the requester said, for tests that speak to its host directly: each effect once.
 
-        Raises ``ValueError`` for a request that is on its way already. A host's ``effects`` are all that there
-        ever were: of a later call leave out those from before it, or use :meth:`tell_requester`, which sees to
-        what comes of its fact.
+        Raises ``ValueError`` for a request that is on its way already. A host's ``effects`` are all that
+        there ever were: of a later call leave out those from before it, or use :meth:`tell_requester`, which
+        sees to what comes of its fact.
         """
         for effect in effects:
             match effect:
