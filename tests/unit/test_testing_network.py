@@ -294,7 +294,7 @@ def test_whoever_converses_hears_all_in_order_and_of_its_end() -> None:
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_tasks_are_listed_for_a_client_of_the_other_era(fails: bool) -> None:
-    """LEG.7. Whether the store does it or not, there is an answer."""
+    """Whether the store does it or not, there is an answer."""
 
     def both_eras(name: str) -> DualEraServer:
         modern = engine(name)
