@@ -62,8 +62,10 @@ def is_task_id(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and TASK_ID.fullmatch(value) is not None
 
 
-def check_result(fact: str, result: Mapping[str, Any]) -> None:
+def check_result(fact: str, result: Any) -> None:
     """Refuse, as :class:`LocalProtocolError`, what is no final result (LIFE.7)."""
+    if not isinstance(result, Mapping):
+        raise LocalProtocolError(f"{fact}: a result is an object")
     if result.get("resultType") in ("task", "input_required"):
         raise LocalProtocolError(f"{fact}: a task or a question is a fact of its own, not a result")
     if "_meta" in result and not isinstance(result["_meta"], Mapping):

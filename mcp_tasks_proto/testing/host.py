@@ -71,7 +71,9 @@ class ServerHost:
         return self.effects[before:]
 
     def answer_next(self) -> list[Effect]:
-        """Carry out the oldest store effect that is held back."""
+        """Carry out the oldest store effect that is held back (``LookupError``: none is)."""
+        if not self.asked:
+            raise LookupError("nothing is held back: the engine waits for no answer of the store")
         return self.give(self.store.answer(self.asked.pop(0)))
 
     def send(

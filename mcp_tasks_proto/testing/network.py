@@ -41,7 +41,7 @@ from mcp_tasks_proto.legacy.server import DualEraServer
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.testing.messages import request
-from mcp_tasks_proto.testing.pair import Passage
+from mcp_tasks_proto.testing.pair import Passage, from_now_on
 from mcp_tasks_proto.testing.store import DictStore
 
 __all__ = ["Crash", "Fate", "Network"]
@@ -126,10 +126,12 @@ class Network:
     seen: Callable[[str, Input | LegacyInput, Step, int], None] = _unheeded
     size: int = 2
     """How many processes there are."""
-    fates: Iterable[Fate] = ()
-    passages: Iterable[Passage] = ()
+    fates: Iterable[Fate] = field(default=(), on_setattr=from_now_on)
+    """What becomes of effects, one by one, and of the news that another process has changed a task, of which
+    the delay alone counts. Those that are set anew count from then on."""
+    passages: Iterable[Passage] = field(default=(), on_setattr=from_now_on)
     """What the network does with what clients send, message by message. What arrives again does so at the
-    same process, if that is still there."""
+    same process, if that is still there. Those that are set anew count from then on."""
     lease_ms: int = 2_000
     """After so much silence a process is taken for gone."""
     restart_ms: int = 500

@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import Attribute, define, field, frozen
 
 from mcp_tasks_proto.effects import Effect, Reply, Send
 from mcp_tasks_proto.inputs import ExchangeClosed, HttpHead, Input, MessageReceived, StreamReady, TimePassed
@@ -59,6 +59,12 @@ class Passage:
     """
 
 
+def from_now_on(of: Any, named: Attribute[Any], anew: Iterable[Any]) -> Iterable[Any]:
+    """Have what is set anew in place of what is left of what was there before."""
+    setattr(of, f"_{named.name}", iter(anew))
+    return anew
+
+
 @define(eq=False, kw_only=True)
 class _Connection:
     """What carries one request, and what comes back."""
@@ -99,15 +105,15 @@ class Pair:
     """The server's tools and workers: what comes of an effect, each thing after so many milliseconds."""
     answer: Callable[[Prompt], tuple[int, dict[str, Any]] | None] = _no_answer
     """Who is asked: after how many milliseconds there is which answer; ``None``: there is none."""
-    passages: Iterable[Passage] = ()
-    """The storm, message by message."""
+    passages: Iterable[Passage] = field(default=(), on_setattr=from_now_on)
+    """The storm, message by message. One that is set anew begins at once."""
     calm: Passage = Passage()
     """What the network does when the storm is over."""
     now: int = 1_700_000_000_000
     """The time by the requester's clock."""
     skew_ms: int = 0
     """By how much the server's clock is ahead of it."""
-    _storm: Iterator[Passage] = field(init=False)
+    _passages: Iterator[Passage] = field(init=False)
     _agenda: list[tuple[int, int, Callable[[], None]]] = field(init=False, factory=list)
     _order: count[int] = field(init=False, factory=count)
     _exchanges: count[int] = field(init=False, factory=lambda: count(1))
@@ -115,7 +121,7 @@ class Pair:
     _by_exchange: dict[int, _Connection] = field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        self._storm = iter(self.passages)
+        self._passages = iter(self.passages)
         self._set_clocks()
 
     # -- running -------------------------------------------------------------------------------------------
@@ -138,7 +144,12 @@ class Pair:
                         self._after(delay_ms, partial(self.tell_server, outcome))
 
     def see_to(self, effects: Iterable[RequesterEffect]) -> None:
-        """Carry out what the requester said, for tests that speak to its host directly."""
+        """Carry out what the requester said, for tests that speak to its host directly: each effect once.
+
+        Raises ``ValueError`` for a request that is on its way already. A host's ``effects`` are all that
+        there ever were: of a later call leave out those from before it, or use :meth:`tell_requester`, which
+        sees to what comes of its fact.
+        """
         for effect in effects:
             match effect:
                 case SendRequest():
@@ -167,7 +178,12 @@ class Pair:
             self.tell_requester(answer)
 
     def run(self, milliseconds: int) -> None:
-        """Let so many milliseconds pass, from now on, for both sides and the network."""
+        """Let so many milliseconds pass, from now on, for both sides and the network.
+
+        Raises ``ValueError`` where the requester has sent what nobody carries: what its host returned was not
+        handed to :meth:`see_to`.
+        """
+        self._check_that_all_is_carried()
         until = self.now + milliseconds
         while (when := self._next()) is not None and when <= until:
             self._step(when)
@@ -175,7 +191,11 @@ class Pair:
         self._set_clocks()
 
     def settle(self, call: Hashable, *, within_ms: int) -> bool:
-        """Let time pass until a call is over, or until so much has passed; return whether it is over."""
+        """Let time pass until a call is over, or until so much has passed; return whether it is over.
+
+        Raises ``ValueError`` as :meth:`run` does.
+        """
+        self._check_that_all_is_carried()
         until = self.now + within_ms
         while call not in self.requester.outcomes:
             when = self._next()
@@ -184,6 +204,11 @@ class Pair:
                 return False
             self._step(when)
         return True
+
+    def _check_that_all_is_carried(self) -> None:
+        left = sorted(self.requester.in_flight.keys() - self._by_number.keys())
+        if left:
+            raise ValueError(f"nobody carries the requester's requests {left}: hand its effects to see_to")
 
     def _next(self) -> int | None:
         times = [self._agenda[0][0]] if self._agenda else []
@@ -220,7 +245,7 @@ class Pair:
         again: Callable[[], None] = _nothing,
     ) -> None:
         """Take one message along; ``arrive`` is called when it is there, ``again`` when it is once more."""
-        passage = next(self._storm, self.calm)
+        passage = next(self._passages, self.calm)
         connection.silent |= passage.lost
         if connection.silent:
             return
@@ -236,6 +261,8 @@ class Pair:
             act()
 
     def _request(self, send: SendRequest) -> None:
+        if send.request in self._by_number:
+            raise ValueError(f"request {send.request} is on its way already: see to each effect once")
         connection = self._connect(send.request)
         self._by_number[connection.number] = connection
         message = send.message

@@ -129,34 +129,40 @@ class Promises:
     def _see(self, effect: object) -> None:
         match effect:
             case Reply(exchange=exchange):
-                assert exchange in self.owed, f"one reply to each request, while somebody waits: {effect}"
+                _hold("one reply to each request, while somebody waits", exchange in self.owed, effect)
                 self.owed.remove(exchange)
             case Send(exchange=exchange) | OpenStream(exchange=exchange):
-                assert exchange in self.owed, f"nothing is said after the reply: {effect}"
+                _hold(
+                    "nothing is said after the reply, nor where nobody waits", exchange in self.owed, effect
+                )
             case StopCall(exchange=exchange):  # of one that is cancelled there is no reply
                 self.owed.discard(exchange)
             case AcceptReport(token=token) | RejectReport(token=token):
-                assert self.reports[token], f"one answer to each report: {effect}"
+                _hold("one answer to each report", self.reports[token] > 0, effect)
                 self.reports[token] -= 1
             case StartWork(task_id=task_id):  # a new task may have the id of one that is gone
                 self.workers[task_id] = _Worker()
             case ResumeWork(task_id=task_id, resumption=run):
                 worker = self.workers.get(task_id)
-                assert worker is None or run > worker.run, f"no two workers of one task: {effect}"
+                _hold("no two workers of one task", worker is None or run > worker.run, effect)
                 self.workers[task_id] = _Worker(run)
             case DeliverInput(task_id=task_id, answers=answers):
                 worker = self._worker(task_id, effect)
                 for answer in answers:
-                    assert answer.key not in worker.delivered, f"each answer is delivered once: {effect}"
+                    _hold("each answer is delivered once", answer.key not in worker.delivered, effect)
                     worker.delivered.add(answer.key)
             case RequestCancel(task_id=task_id):
                 worker = self._worker(task_id, effect)
-                assert not worker.told_to_stop, f"a worker is told to stop once: {effect}"
+                _hold("a worker is told to stop once", not worker.told_to_stop, effect)
                 worker.told_to_stop = True
         if isinstance(effect, Question):
-            assert effect.token not in self.asked, f"no two questions under one token: {effect}"
+            _hold("no two questions under one token", effect.token not in self.asked, effect)
             self.asked.add(effect.token)
 
     def _worker(self, task_id: str, effect: object) -> _Worker:
-        assert task_id in self.workers, f"only a worker that was begun, and goes on, hears anything: {effect}"
+        _hold("only a worker that was begun, and goes on, hears anything", task_id in self.workers, effect)
         return self.workers[task_id]
+
+
+def _hold(promise: str, kept: bool, effect: object) -> None:
+    assert kept, f"broken: {promise}: {effect}"

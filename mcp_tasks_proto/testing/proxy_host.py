@@ -165,7 +165,7 @@ class ProxyHost:
     def give(self, fact: ProxyInput) -> list[ProxyEffect]:
         """Hand in a fact; return what it led to, questions carried out and left out."""
         before = len(self.effects)
-        facts = [fact]
+        facts: list[Any] = [fact]
         while facts:
             given = facts.pop(0)
             step = self.engine.handle(given, now=self.now)
@@ -188,11 +188,11 @@ class ProxyHost:
         self.effects.append(effect)
         match effect:
             case SendUpstream(request=name, message=message):
-                assert message["id"] == name > self._newest, f"a request with a name of its own: {effect}"
+                assert message["id"] == name > self._newest, f"not a request with a name of its own: {effect}"
                 self._newest = name
                 self.in_flight[name] = effect
             case StopUpstream(request=name):
-                assert name in self.in_flight, f"a request in flight: {effect}"
+                assert name in self.in_flight, f"not a request in flight: {effect}"
                 del self.in_flight[name]
             case DropTask(handle=handle):
                 self.store.drop(handle)
@@ -202,7 +202,9 @@ class ProxyHost:
                 self.store.purge(effect)
 
     def answer_next(self) -> list[ProxyEffect]:
-        """Carry out the oldest question that is held back."""
+        """Carry out the oldest question that is held back (``LookupError``: none is)."""
+        if not self.asked:
+            raise LookupError("nothing is held back: the engine waits for no answer")
         return self.give(self.store.answer(self.asked.pop(0)))
 
     def of(self, kind: type[E]) -> list[E]:

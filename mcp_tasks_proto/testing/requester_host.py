@@ -100,15 +100,15 @@ class RequesterHost:
         match effect:
             case SendRequest(request=request, message=message):
                 assert message["id"] == request > self._newest, (
-                    f"a request with a number of its own: {effect}"
+                    f"not a request with a number of its own: {effect}"
                 )
                 self._newest = request
                 self.in_flight[request] = effect
             case StopRequest(request=request):
-                assert request in self.in_flight, f"a request in flight: {effect}"
+                assert request in self.in_flight, f"not a request in flight: {effect}"
                 del self.in_flight[request]
             case _:
-                assert effect.call in self._open, f"a call that is under way: {effect}"
+                assert effect.call in self._open, f"not of a call that is under way: {effect}"
                 self._take_news(effect)
 
     def _take_news(self, effect: RequesterEffect) -> None:
@@ -117,17 +117,17 @@ class RequesterHost:
                 self.references[call] = reference
                 self._tasks.add(call)
             case Prompt(call=call, key=key):
-                assert (call, key) not in self.on_show, f"a prompt that is not on show: {effect}"
-                assert (call, key) not in self._shown, f"a question of a task, shown once: {effect}"
+                assert (call, key) not in self.on_show, f"a prompt that is on show already: {effect}"
+                assert (call, key) not in self._shown, f"a question of a task that was shown before: {effect}"
                 self.on_show[call, key] = effect
                 if call in self._tasks:
                     self._shown.add((call, key))
             case WithdrawPrompt(call=call, key=key):
-                assert (call, key) in self.on_show, f"a prompt that is on show: {effect}"
+                assert (call, key) in self.on_show, f"not a prompt that is on show: {effect}"
                 del self.on_show[call, key]
             case Settle(call=call, outcome=outcome):
                 left = [key for owner, key in self.on_show if owner == call]
-                assert not left, f"a call without prompts on show: {effect}, {left}"
+                assert not left, f"a call of which prompts are on show, {left}: {effect}"
                 self._open.remove(call)
                 self.outcomes[call] = outcome
 

@@ -1,7 +1,8 @@
 """Hypothesis strategies for whatever reaches a server of tasks, or is kept by one.
 
-The one module of the core that needs ``hypothesis``, which nothing else brings along: install it beside your
-own tests, and import this module by its own name. ``docs/testing.md`` shows it at work.
+This module and :mod:`mcp_tasks_proto.testing.strategies_for_requesters` are the only ones of the core that
+need ``hypothesis``, which nothing else brings along: install it beside your own tests, and import them by
+their own names. ``docs/testing.md`` shows them at work.
 """
 
 from __future__ import annotations
@@ -97,9 +98,16 @@ def callers(principals: tuple[str | None, ...] = ("ada", "bob", None)) -> Search
     )
 
 
-def valid_messages(ids: SearchStrategy[str] | None = None) -> SearchStrategy[dict[str, Any]]:
-    """Requests of 2026-07-28 that a server must serve; ``ids`` are the task ids they name."""
+def valid_messages(
+    ids: SearchStrategy[str] | None = None, tools: SearchStrategy[str] | None = None
+) -> SearchStrategy[dict[str, Any]]:
+    """Requests of 2026-07-28 as they should be.
+
+    ``ids`` are the task ids and ``tools`` the tools they name. Unless said otherwise these are any, which a
+    server need not have. Arguments are any objects.
+    """
     wanted = task_ids() if ids is None else ids
+    called = names if tools is None else tools
     answers = st.dictionaries(names, objects(), max_size=2)
     named = st.fixed_dictionaries({"taskId": wanted})
     bodies = st.one_of(
@@ -108,7 +116,7 @@ def valid_messages(ids: SearchStrategy[str] | None = None) -> SearchStrategy[dic
         st.tuples(
             st.just("tasks/update"), st.fixed_dictionaries({"taskId": wanted, "inputResponses": answers})
         ),
-        st.tuples(st.just("tools/call"), st.fixed_dictionaries({"name": names, "arguments": objects()})),
+        st.tuples(st.just("tools/call"), st.fixed_dictionaries({"name": called, "arguments": objects()})),
         st.tuples(st.just("server/discover") | st.just("tools/list"), st.just({})),
         st.tuples(
             st.just("subscriptions/listen"),
@@ -131,9 +139,11 @@ def _message(body: tuple[str, Mapping[str, Any]], more: Mapping[str, Any], **fac
     return request(method, {**{f"x-{name}": value for name, value in more.items()}, **params}, **facts)
 
 
-def nearly_valid_messages(ids: SearchStrategy[str] | None = None) -> SearchStrategy[dict[str, Any]]:
+def nearly_valid_messages(
+    ids: SearchStrategy[str] | None = None, tools: SearchStrategy[str] | None = None
+) -> SearchStrategy[dict[str, Any]]:
     """The same with one member, at whatever depth, gone or replaced by something else."""
-    return _spoiled(valid_messages(ids))
+    return _spoiled(valid_messages(ids, tools))
 
 
 @st.composite
@@ -179,9 +189,11 @@ def _nested(depth: int) -> Any:
     return {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"_meta": value, "taskId": value}}
 
 
-def messages(ids: SearchStrategy[str] | None = None) -> SearchStrategy[Any]:
-    """Valid, nearly valid and hostile messages, as many of each."""
-    return valid_messages(ids) | nearly_valid_messages(ids) | hostile_messages()
+def messages(
+    ids: SearchStrategy[str] | None = None, tools: SearchStrategy[str] | None = None
+) -> SearchStrategy[Any]:
+    """Valid, nearly valid and hostile messages, as many of each; the first two name ``ids`` and ``tools``."""
+    return valid_messages(ids, tools) | nearly_valid_messages(ids, tools) | hostile_messages()
 
 
 def legacy_messages(ids: SearchStrategy[str] | None = None) -> SearchStrategy[dict[str, Any]]:

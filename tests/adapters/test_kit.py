@@ -372,6 +372,10 @@ def test_a_tool_that_there_is_not_is_a_slip(url: str) -> None:
             ["http://x/mcp", "--asking-first", "book=[]"],
             "The arguments of --asking-first must be a JSON object.",
         ),
+        (
+            ["http://x/mcp", "--slow", "idle={}", "--skip", "spoil", "--asking-first", "spoil"],
+            "--skip and --asking-first name 'spoil': it is to be called, or it is not.",
+        ),
         (["http://x/mcp", "--header", "secret"], "--header takes 'Name: value'."),
         (["--stdio", "server", "--server-log", "/no/such/folder/log"], "--server-log: cannot write"),
         (["http://x/mcp", "--only", "nonsense"], "--only: there is no rule or check 'nonsense'"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
 from mcp_tasks_proto import MessageReceived, Reply, Send, StartTool, Status, TaskRecord
@@ -52,6 +52,19 @@ def test_neg3_a_valid_message_is_not_refused_for_what_it_is(message: dict[str, A
         assert "result" in body or body["error"]["code"] == -32602, "only the task or the tool is not known"
     else:
         assert isinstance(effects[0], Send | StartTool)
+
+
+@settings(max_examples=30, deadline=None)
+@given(valid_messages(tools=st.just("optional")))
+def test_a_valid_call_of_a_tool_that_there_is_begins(message: dict[str, Any]) -> None:
+    effects = heard(make_host(), message)
+    assert isinstance(effects[0], StartTool) == (message["method"] == "tools/call")
+
+
+def test_other_messages_name_the_tools_that_there_are_as_well() -> None:
+    tools = st.just("of this name")
+    for strategy in (nearly_valid_messages(tools=tools), messages(tools=tools)):
+        assert find(strategy, lambda message: "of this name" in json.dumps(message))
 
 
 @settings(max_examples=80, deadline=None)

@@ -45,10 +45,10 @@ def lying(*steps: list[RequesterEffect]) -> RequesterHost:
         ("a call that is under way", [OVER, OVER]),
         ("a call that is under way", [OVER, KEPT]),
         ("a call that is under way", [Settle(2, Cancelled())]),
-        ("a prompt that is not on show", [ASKED, ASKED]),
-        ("a question of a task, shown once", [KEPT, ASKED, MOOT, ASKED]),
-        ("a prompt that is on show", [MOOT]),
-        ("a call without prompts on show", [ASKED, OVER]),
+        ("a prompt that is on show already", [ASKED, ASKED]),
+        ("a question of a task that was shown before", [KEPT, ASKED, MOOT, ASKED]),
+        ("not a prompt that is on show", [MOOT]),
+        ("a call of which prompts are on show", [ASKED, OVER]),
     ],
 )
 def test_a_broken_promise_is_told(broken: str, effects: list[RequesterEffect]) -> None:
@@ -85,7 +85,7 @@ def test_kept_promises_are_not() -> None:
 
 def test_a_resumed_call_is_a_task_from_the_beginning() -> None:
     host = lying([ASKED, MOOT, ASKED])
-    with pytest.raises(AssertionError, match="shown once"):
+    with pytest.raises(AssertionError, match="shown before"):
         host.resume({})
 
 

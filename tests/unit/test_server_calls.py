@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -185,6 +185,7 @@ def test_a_result_cannot_be_a_task_in_disguise(kind: str) -> None:
         "CallReturned: a task or a question is a fact of its own, not a result"
     )
     assert "_meta" in refused(host, CallReturned(exchange, {"content": [], "_meta": []}))
+    assert refused(host, CallReturned(exchange, cast(Any, [DONE]))) == "CallReturned: a result is an object"
     host.give(CallReturned(exchange, DONE))
     assert "result" in host.reply_to(exchange)
 

@@ -7,7 +7,7 @@ them makes every mistake that can be made at each moment, and everything the eng
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -64,6 +64,7 @@ NOT_JSON: Final[dict[str, Any]] = {"content": [], "x": {1, 2}}
 ALWAYS: Final[dict[str, Input]] = {
     "no input": None,  # type: ignore[dict-item]
     "two tools of one name": ToolsChanged((TOOLS[0], TOOLS[0])),
+    "no result at all": WorkCompleted(task_id=TASK, token=1, result=cast(Any, None)),
     "a result in disguise": WorkCompleted(task_id=TASK, token=1, result={"resultType": "task"}),
     "a result that is not JSON": WorkCompleted(task_id=TASK, token=1, result=NOT_JSON),
     "an error that is not JSON": WorkFailed(task_id=TASK, token=1, error=ErrorObject(1, "x", NOT_JSON)),
@@ -140,6 +141,7 @@ class Day:
             **opened_again(self.call),
             "another notification": CallNotified(self.call, "notifications/tasks", {}),
             "no level": CallNotified(self.call, "notifications/message", {"level": "x"}),
+            "no result at all": CallReturned(self.call, cast(Any, None)),
             "a task in disguise": CallReturned(self.call, {"resultType": "task"}),
             "a question in disguise": CallReturned(self.call, {"resultType": "input_required"}),
             "odd meta": CallReturned(self.call, {"_meta": 5}),

@@ -315,3 +315,8 @@ def test_streams_and_sessions_have_exchanges_as_well(opened: LegacyInput) -> Non
     host.give(opened)
     host.give(opened)
     assert host.effects == [OVER, SENT, OVER]
+
+
+def test_nothing_is_answered_that_was_not_asked() -> None:
+    with pytest.raises(LookupError, match="nothing is held back"):
+        lying(held=True).answer_next()

@@ -84,13 +84,13 @@ class Story:
 
     def create(self, *fates: Fate) -> None:
         """Call the tool; these are the fates from then on."""
-        self.network._fates = iter(fates)
+        self.network.fates = fates
         self.ask("tools/call", name="lasting", arguments={})
         self.network.run(100)
 
     def befall(self, *passages: Passage) -> None:
         """Let this become of the next messages of clients."""
-        self.network._passages = iter(passages)
+        self.network.passages = passages
 
     def kinds(self) -> list[tuple[str, type]]:
         return [(node, type(effect)) for node, effect in self.told]
@@ -149,7 +149,7 @@ def test_a_store_may_fail_at_anything() -> None:
     story.create(QUIET, Fate(fails=True))
     assert story.replies[0] is not None
     assert story.replies[0]["error"]["data"] == {"reason": "store_unavailable"}
-    story.network._fates = iter([Fate(fails=True)])
+    story.network.fates = [Fate(fails=True)]
     story.ask("tasks/get", taskId=TASK)
     story.network.run(100)
     assert story.replies[1] is not None
@@ -207,7 +207,7 @@ def test_who_is_asked_after_its_end_does_not_answer() -> None:
 def test_a_client_that_was_given_up_hears_no_more() -> None:
     story = Story()
     story.create()
-    story.network._fates = iter([QUIET, Fate(delay_ms=50)])
+    story.network.fates = [QUIET, Fate(delay_ms=50)]
     story.ask("subscriptions/listen", notifications={"taskIds": [TASK]})
     story.network.run(10)
     story.ask("subscriptions/listen", "node-2", notifications={"taskIds": [TASK]})
@@ -257,7 +257,7 @@ def test_whoever_closes_a_stream_hears_no_more_of_it() -> None:
     """What was under way to it is left, and what the process says before it knows."""
     story = Story()
     story.create()
-    story.network._fates = iter([QUIET, Fate(delay_ms=50)])
+    story.network.fates = [QUIET, Fate(delay_ms=50)]
     slow = story.ask("subscriptions/listen", notifications={"taskIds": [TASK]})
     story.network.run(10)
     story.network.close(slow)
@@ -284,7 +284,7 @@ def test_whoever_converses_hears_all_in_order_and_of_its_end() -> None:
     def arrives(number: int) -> Input:
         return MessageReceived(exchange=number, message=wanted)
 
-    story.network._fates = iter([QUIET, Fate(delay_ms=50)])
+    story.network.fates = [QUIET, Fate(delay_ms=50)]
     story.network.converse("node-1", arrives, said.append)
     story.network.run(30)
     assert said == [], "what comes after it does not overtake it"
@@ -299,6 +299,38 @@ def test_whoever_converses_hears_all_in_order_and_of_its_end() -> None:
     story.network.converse("node-1", arrives, said.append)
     story.network.run(10)
     assert said[3:] == [None]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_tasks_are_listed_for_a_client_of_the_other_era(fails: bool) -> None:
+    """Whether the store does it or not, there is an answer."""
+
+    def both_eras(name: str) -> DualEraServer:
+        modern = engine(name)
+        return DualEraServer(
+            settings=modern.settings, tools=modern.tools, node=name, policy=LegacyPolicy.SERVE
+        )
+
+    network = Network(make_engine=both_eras, work=lambda *_: [])
+    network.run(100)
+    said: list[Any] = []
+
+    def say(method: str, **params: Any) -> None:
+        message = {"jsonrpc": "2.0", "id": method, "method": method, "params": params}
+        network.converse(
+            "node-1",
+            lambda at: MessageReceived(exchange=at, message=message, principal="ada", connection="pipe"),
+            said.append,
+        )
+        network.run(100)
+
+    client = {"name": "old", "version": "1"}
+    say("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=client)
+    network.fates = [Fate(fails=fails)]
+    say("tasks/list")
+    assert [one.message["id"] for one in said] == ["initialize", "tasks/list"]
+    listed = said[1].message
+    assert listed["error"]["code"] == -32603 if fails else listed["result"] == {"tasks": []}
 
 
 def test_a_clock_that_is_ahead_says_another_time_and_wakes_as_if_it_were_right() -> None:
@@ -367,7 +399,7 @@ def test_a_reply_that_is_lost_leaves_a_task_behind() -> None:
 def test_a_poll_whose_reply_is_lost_can_be_given_up_and_repeated() -> None:
     story = Story()
     story.create()
-    story.network._fates = iter([QUIET, Fate(lost=True)])
+    story.network.fates = [QUIET, Fate(lost=True)]
     number = story.ask("tasks/get", taskId=TASK)
     story.network.run(100)
     assert len(story.replies) == 1
@@ -381,7 +413,7 @@ def test_a_poll_whose_reply_is_lost_can_be_given_up_and_repeated() -> None:
 def test_nothing_comes_after_what_was_lost_on_its_stream() -> None:
     story = Story()
     story.create()
-    story.network._fates = iter([QUIET, QUIET, Fate(lost=True)])
+    story.network.fates = [QUIET, QUIET, Fate(lost=True)]
     story.ask("subscriptions/listen", notifications={"taskIds": [TASK]})
     story.network.run(100)
     assert [message["method"] for message in story.heard] == ["notifications/subscriptions/acknowledged"]

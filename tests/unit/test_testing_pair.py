@@ -211,6 +211,38 @@ def test_there_may_be_nobody_to_ask() -> None:
     assert (key, "a") in lonely.requester.on_show
 
 
+def test_a_request_is_seen_to_once() -> None:
+    pair = make_pair(Workshop(Plan()))
+    key = call(pair)
+    with pytest.raises(ValueError, match="request 1 is on its way already"):
+        pair.see_to(pair.requester.effects)
+    assert pair.settle(key, within_ms=10_000)
+    assert len(pair.server.store.records) == 1
+    pair.requester.call("render")
+    with pytest.raises(ValueError, match="request 1 is on its way already"):
+        pair.see_to(pair.requester.effects)
+
+
+def test_a_request_that_nobody_carries_is_told() -> None:
+    pair = make_pair(Workshop(Plan()))
+    key = pair.requester.call("render")
+    for wait in (lambda: pair.run(10), lambda: pair.settle(key, within_ms=10)):
+        with pytest.raises(ValueError, match=r"nobody carries the requester's requests \[1\]"):
+            wait()
+    pair.see_to(pair.requester.effects)
+    assert pair.settle(key, within_ms=10_000)
+
+
+def test_the_weather_changes_when_another_is_set() -> None:
+    pair = make_pair(Workshop(Plan()), passages=[LOST] * 9)
+    key = call(pair)
+    assert not pair.settle(key, within_ms=1_000), "its request is lost"
+    pair.passages = [Passage(delay_ms=100)]
+    another = call(pair)
+    assert pair.settle(another, within_ms=10_000), "nothing is left of the storm"
+    assert key not in pair.requester.outcomes
+
+
 def test_both_engines_are_woken_at_their_deadlines() -> None:
     """CAN.6: the server gives up on a worker that does not stop, and the requester polls all the while."""
     pair = make_pair(Workshop(Plan(last_ms=10_000_000, obeys=False)), listen=False)

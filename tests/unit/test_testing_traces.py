@@ -281,6 +281,73 @@ def test_a_server_that_speaks_no_other_version_has_no_sessions() -> None:
     assert told(INITIALIZE, before=before)[0].startswith("reply 1 error -32")
 
 
+WHOLE = "T-0123456789abcdefghijk"
+HELLO = INITIALIZE.replace('"capabilities": {}', '"capabilities": {"elicitation": {}, "roots": {}}').replace(
+    " as ann", ""
+)
+
+
+def of_1(number: int, method: str, params: str = "{}") -> str:
+    """Return a line in which a client says something in the session of :data:`HELLO`."""
+    message = f'{{"jsonrpc": "2.0", "id": {number}, "method": "{method}", "params": {params}}}'
+    return f"client {number} {message} on stdio"
+
+
+def test_a_call_of_a_session_goes_by_the_number_of_its_request() -> None:
+    called = of_1(2, "tools/call", '{"name": "render", "task": {}}')
+    assert told(HELLO, called, before=BOTH) == ["start tool 2 render {}, may become a task"]
+    reply, start = told(HELLO, called, "handler 2 becomes T", before=BOTH)
+    assert reply.startswith(f'reply 2 no resultType {{"task": {{"taskId": "{WHOLE}", "status": "working"')
+    assert start == "start work T"
+    plain = of_1(2, "tools/call", '{"name": "render"}')
+    assert told(HELLO, plain, 'handler 2 returns "done"', before=BOTH) == ['reply 2 no resultType "done"']
+    assert told(HELLO, plain, 'handler 2 fails -32603 "no"', before=BOTH)[0].startswith(
+        "reply 2 error -32603"
+    )
+
+
+def test_a_question_of_a_session_says_its_id() -> None:
+    plain = of_1(2, "tools/call", '{"name": "render"}')
+    answer = 'client 3 {"jsonrpc": "2.0", "id": 1, "result": {"action": "decline"}} on stdio'
+    (asked,) = told(HELLO, plain, "handler 2 asks confirm", before=BOTH)
+    assert asked.startswith('send 2 elicitation/create id 1 {"mode": "form"')
+    again = told(HELLO, plain, "handler 2 asks confirm", answer, before=BOTH)
+    assert again == ["reply 3 nothing", "start tool 3 render {} confirm=decline"]
+    done = told(HELLO, plain, "handler 2 asks confirm", answer, 'handler 3 returns "done"', before=BOTH)
+    assert done == ['reply 2 no resultType "done"']
+    (asked,) = told(HELLO, plain, 'handler 2 asks where={"method": "roots/list"}', before=BOTH)
+    assert asked.startswith("send 2 roots/list id 1")
+
+
+def test_another_request_of_a_session_is_forwarded_and_stopped_by_its_number() -> None:
+    before = BOTH + "    server   method prompts/list\n"
+    listed, cancelled = (
+        of_1(2, "prompts/list"),
+        '{"jsonrpc": "2.0", "method": "notifications/cancelled", "params"',
+    )
+    assert told(HELLO, listed, before=before) == ["forward 2 prompts/list"]
+    assert told(HELLO, listed, "handler 2 returns {}", before=before) == ["reply 2 no resultType"]
+    stop = told(HELLO, listed, f'client 3 {cancelled}: {{"requestId": 2}}}} on stdio', before=before)
+    assert "stop call 2" in stop
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (
+            "tool render sometimes",
+            "whether its calls become tasks is forbidden or optional or required, not sometimes",
+        ),
+        ("speaks 2024-11-05", "the version is 2026-07-28 or 2025-11-25, not 2024-11-05"),
+        ("shows stor", "what is shown is store, not stor"),
+        ("visibility all", "who sees questions is owner or strict, not all"),
+    ],
+)
+def test_a_server_is_set_up_with_what_there_is(line: str, problem: str) -> None:
+    with pytest.raises(TraceError, match=f"line 1: {problem}"):
+        play(f"    server {line}\n")
+
+
 def test_a_request_state_in_the_place_of_a_cursor() -> None:
     asked = ("client 0 tools/call render as ann", "handler 0 asks confirm")
     refused = told(*asked, INITIALIZE, f"{LIST} cursor 0 as ann on stdio", before=BOTH)

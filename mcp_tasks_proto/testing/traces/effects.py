@@ -15,6 +15,7 @@ capabilities are left out.
 ``reply 6 ends the stream``                     the server ends a listen stream
 ``send 6 acknowledged T U tools``               a stream's first message
 ``send 6 T completed made +0 result "done"``    a notification with a view
+``send 2 elicitation/create id 1 {…}``          a question to a client of 2025-11-25, by its id and params
 ``start tool 1 render {}, may become a task``   ``as alice``, ``state`` and answers follow where there are any
 ``resume work T run 1 render {} from {"at": 2}``  the tool is to run again, from what was saved; ``as alice``
                                                 and so on follow
@@ -90,6 +91,9 @@ class Teller:
 
     def _message(self, exchange: Hashable, message: dict[str, Any]) -> str:
         """Tell a message that is no error; on a shared channel a stream's result is not its last one."""
+        if "id" in message and "method" in message:
+            asked = f"{message['method']} id {tell_json(message['id'])}"
+            return _joined(asked, _rest(message.get("params", {})))
         if "method" in message:
             return self._notification(exchange, message["method"], message["params"])
         result, usual = message["result"], {SERVER_INFO: self.server_info}

@@ -1,5 +1,12 @@
 """What can be said to an engine in a script, by whom.
 
+``server``
+    What it is made with, before anything else: ``tool render optional`` (or ``required``, ``forbidden``), and
+    ``resumable`` after it; ``method prompts/list``, which handlers answer; ``visibility strict`` (or
+    ``owner``); ``shows store``; ``node A``; ``speaks 2025-11-25`` as well; and any of
+    :class:`~mcp_tasks_proto.limits.Limits` by its name, ``ttl_ms 5000``. Traces of a proxy begin with
+    ``proxy`` lines instead: :mod:`mcp_tasks_proto.testing.traces.proxy`.
+
 ``client``
     A request, by its id and method, and what the method needs::
 
@@ -17,7 +24,8 @@
     ``extension off``.
 
     Where ``server speaks 2025-11-25`` as well, an ``initialize`` as such a message, ``on stdio``, begins a
-    session there.
+    session there. All else in it are such messages too, ``2 {"id": 2, "method": "tools/call", …} on stdio``,
+    with whole task ids. Handlers are told of calls under the number of the line that led to them.
 
     Or what became of a request: ``1 leaves``, ``1 cancels`` (on stdio), ``1 reads`` what was sent so far.
 

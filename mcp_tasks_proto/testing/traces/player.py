@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from enum import Enum
 from re import compile as pattern
 from typing import Any, Final
 
 from attrs import define, evolve, field, fields_dict
 
-from mcp_tasks_proto.effects import FindExpired, Reply, StoreEffect
+from mcp_tasks_proto.effects import Effect, FindExpired, Forward, Reply, StartTool, StopCall, StoreEffect
 from mcp_tasks_proto.errors import LocalProtocolError
 from mcp_tasks_proto.inputs import (
+    CallAskedInput,
+    CallBecameTask,
+    CallFailed,
+    CallReturned,
     Input,
+    MessageReceived,
     RecordChanged,
     RecordRemoved,
     TimePassed,
     WorkLost,
 )
 from mcp_tasks_proto.legacy.server import DualEraServer, LegacyPolicy
+from mcp_tasks_proto.legacy.server.inner import InnerExchange
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.request_state import HmacSealer
 from mcp_tasks_proto.server import ServerEngine
@@ -26,7 +34,7 @@ from mcp_tasks_proto.testing.traces.effects import Teller
 from mcp_tasks_proto.testing.traces.facts import Facts
 from mcp_tasks_proto.testing.traces.proxy import ProxyStage
 from mcp_tasks_proto.testing.traces.words import LINE, START, TraceError, Words, task_id
-from mcp_tasks_proto.vocabulary import LEGACY_VERSION
+from mcp_tasks_proto.vocabulary import LEGACY_VERSION, MODERN_VERSION
 
 __all__ = ["play"]
 
@@ -69,6 +77,8 @@ class _Stage:
     _store: DictStore = field(init=False, factory=DictStore)
     _store_is_shown: bool = field(init=False, default=False)
     _facts: Facts = field(init=False, factory=Facts)
+    _calls: dict[Hashable, InnerExchange] = field(init=False, factory=dict)
+    """What the engine calls the requests of a session, where a handler is to answer them."""
     _node: str | None = field(init=False, default=None)
     _engine: ServerEngine | DualEraServer | None = field(init=False, default=None)
     _asked: list[StoreEffect] = field(init=False, factory=list)
@@ -142,7 +152,7 @@ class _Stage:
         what = words.word("what is set up")
         if what == "tool":
             name = words.word("its name")
-            support = TaskSupport(words.word("whether its calls become tasks"))
+            support = TaskSupport(words.one_of("whether its calls become tasks", *_values(TaskSupport)))
             resumable = words.follows("resumable")
             definition = {"name": name, "inputSchema": {"type": "object"}}
             tool = ToolDeclaration(name=name, definition=definition, task=support, resumable=resumable)
@@ -153,11 +163,11 @@ class _Stage:
             methods = self._settings.methods | {words.word("its name")}
             self._settings = evolve(self._settings, methods=methods)
         elif what == "shows":
-            self._store_is_shown = words.word("what is shown") == "store"
+            self._store_is_shown = words.one_of("what is shown", "store") == "store"
         elif what == "speaks":
-            self._both_eras = words.word("the version") == LEGACY_VERSION
+            self._both_eras = words.one_of("the version", MODERN_VERSION, LEGACY_VERSION) == LEGACY_VERSION
         elif what == "visibility":
-            visibility = InputVisibility(words.word("owner or strict"))
+            visibility = InputVisibility(words.one_of("who sees questions", *_values(InputVisibility)))
             self._settings = evolve(self._settings, input_visibility=visibility)
         elif what in fields_dict(Limits):
             limit: dict[str, Any] = {what: words.integer("the limit")}
@@ -213,7 +223,7 @@ class _Stage:
             self._facts.request_ids,
         )
         told: list[str] = []
-        facts = [fact]
+        facts = [self._to_the_engine(fact)]
         while facts:
             step = self._engine.handle(facts.pop(0), now=self._now)
             self._deadline = step.deadline
@@ -225,10 +235,40 @@ class _Stage:
                     self._asked.append(effect)
                 if isinstance(effect, Reply):
                     self._remember_state(effect)
-                told.append(teller.tell(effect))
+                told.append(teller.tell(self._to_the_script(effect, fact)))
         return told
+
+    def _to_the_engine(self, fact: Input) -> Input:
+        """Return what a handler says under the engine's name for the request of a session."""
+        match fact:
+            case (
+                CallReturned(exchange=exchange)
+                | CallFailed(exchange=exchange)
+                | CallAskedInput(exchange=exchange)
+                | CallBecameTask(exchange=exchange)
+            ) if exchange in self._calls:
+                return evolve(fact, exchange=self._calls[exchange])
+        return fact
+
+    def _to_the_script(self, effect: Effect, fact: Input) -> Effect:
+        """Return what is asked of a handler under the script's name for the request of a session."""
+        match effect, fact:
+            case (
+                StartTool(exchange=InnerExchange() as inner) | Forward(exchange=InnerExchange() as inner),
+                MessageReceived(exchange=name),
+            ):
+                self._calls[name] = inner
+                return evolve(effect, exchange=name)
+            case StopCall(exchange=InnerExchange() as inner), _:
+                (*_, name) = (name for name, called in self._calls.items() if called == inner)
+                return evolve(effect, exchange=name)
+        return effect
 
     def _remember_state(self, reply: Reply) -> None:
         result = (reply.message or {}).get("result", {})
         if "requestState" in result:
             self._facts.states[reply.exchange] = result["requestState"]
+
+
+def _values(kind: type[Enum]) -> list[str]:
+    return [one.value for one in kind]

@@ -109,6 +109,13 @@ class Words:
             raise TraceError(f"{what} is missing")
         return self._left.pop(0)
 
+    def one_of(self, what: str, *known: str) -> str:
+        """Read one plain word of those that there are."""
+        word = self.word(what)
+        if word not in known:
+            raise TraceError(f"{what} is {' or '.join(known)}, not {word}")
+        return word
+
     def integer(self, what: str) -> int:
         """Read a whole number."""
         word = self.word(what)

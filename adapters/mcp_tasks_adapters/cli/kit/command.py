@@ -38,7 +38,7 @@ Exit codes:
     0  nothing failed that counts; what is not observable does not fail
     1  a check failed, or a rule that is required has not passed
     2  what was typed cannot be used, or the report not be written
-    3  no server answered, no check saw anything, or the time was over before all was examined
+    3  no server answered, none of all checks saw anything, or the time was over before all was examined
   130  stopped by Ctrl-C, 143 by SIGTERM; what was known by then was reported"""
 
 

@@ -198,6 +198,10 @@ def _settings(
     calls = {
         ROLES_BY_OPTION[option]: _call(option, text) for option, text in named.items() if text is not None
     }
+    for option, role in ROLES_BY_OPTION.items():
+        if role in calls and calls[role].tool in skipped:
+            both = f"--skip and --{option.replace('_', '-')} name {calls[role].tool!r}"
+            raise InputError(f"{both}: it is to be called, or it is not.")
     return KitSettings(
         calls=calls,
         search=not no_search,
