@@ -729,6 +729,16 @@ def test_req6_those_who_are_in_a_session_at_the_same_time_use_no_id_of_each_othe
     assert all(type(one) is int and one < 2**53 for one in used), "which every parser of JSON can tell apart"
 
 
+def test_req6_a_task_goes_on_whatever_its_server_calls_it() -> None:
+    """A lone surrogate is no character, and JSON may name one."""
+    reference = {**saved_reference(), "taskId": "task-\ud800"}
+    host = make_dual()
+    host.resume(reference)
+    poll = host.legacy("tasks/get")
+    assert poll.message is not None
+    assert poll.message["params"]["taskId"] == "task-\ud800"
+
+
 def ids_of(host: LegacyHost) -> list[Any]:
     """Return the ids of all requests of a process in its session."""
     messages = [sent.message or {} for sent in host.of(SendLegacy) if sent.session is not None]

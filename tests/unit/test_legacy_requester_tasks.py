@@ -824,12 +824,14 @@ def test_req4_an_answer_goes_to_its_own_question_and_no_other_sessions() -> None
 
 
 def test_req4_what_a_session_that_is_gone_asks_late_is_not_asked_in_the_next() -> None:
-    """Its streams may bring something when the next one stands, where the same id is another question."""
+    """Its streams may bring something when the next one stands, where the same id is another question, and
+    before that."""
     host, call, key = asked()
+    (late,) = host.waiting("tasks/result")
     host.ask("resources/list")
     host.answer_http("resources/list", 404)
+    host.ask_client("elicitation/create", related(elicitation("Early?")), message_id="p", on=late)
     host.greet(session="s-2")
-    (late,) = host.waiting("tasks/result")
     host.ask_client("elicitation/create", related(elicitation("Late?")), message_id="q", on=late)
     poll(host, "input_required", at=2)
     host.advance(10_000)
