@@ -213,6 +213,7 @@ class HttpConnection:
         self._phase = CLOSED
         self.half_closed, self.closed = False, True
         self._phase_deadline = inf
+        self._output.clear()  # what is written to a lost socket is at best a warning in the log
         self._channel = None
         exchange, self._exchange = self._exchange, None
         if exchange is not None:

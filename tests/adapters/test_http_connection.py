@@ -393,6 +393,17 @@ def test_a_peer_that_takes_nothing_is_given_up(peer: Peer) -> None:
     assert peer.driver.is_closed == [1]
 
 
+def test_nothing_is_written_to_a_client_that_has_gone(peer: Peer) -> None:
+    channel = peer.ask()
+    channel.send({**NOTIFICATION, "params": {"data": "x" * 3 * WRITE_BYTES}})
+    peer.take()
+    peer.connection.written(peer.now)
+    assert peer.connection.has_output
+    peer.connection.lost()
+    assert not peer.connection.has_output
+    assert peer.take() == b""
+
+
 def test_comments_come_only_on_silence(peer: Peer) -> None:
     channel = peer.ask()
     channel.send(NOTIFICATION)
