@@ -395,13 +395,38 @@ def test_prx16_promoted_calls_of_a_node_that_is_gone_are_told(on_disk: Callable[
 def test_a_store_that_fails_says_so(tmp_path: Path) -> None:
     bench = Bench(sqlite(tmp_path))
     bench.open()
-    bench.store._session._connection.execute("DROP TABLE bindings")
+    for table in ("bindings", "snapshots"):
+        bench.store._session._connection.execute(f"DROP TABLE {table}")
     tell(bench, DropTask("h1"))
     assert ask(bench, LOAD, save(), SaveSnapshot(snapshot(), SEEN, "keep")) == [
         LoadFailed("load"),
         SaveFailed("save"),
         SaveFailed("keep"),
     ]
+    bench.close()
+
+
+def test_lim3_a_full_disk_is_told_once_and_disturbs_nobody_who_reads(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench(sqlite(tmp_path))
+    bench.open()
+    ask(bench, save())
+    found = ask(bench, LOAD)
+    execute = bench.store._session._connection.execute
+
+    def long(handle: str) -> SaveBinding:
+        return save(handle, upstream_task_id="x" * 100_000)
+
+    execute("PRAGMA max_page_count = 1")  # SQLite takes what the file has for the least
+    # So many that some reach the thread together, whatever its pace.
+    answers = ask(bench, *(effect for number in range(100) for effect in (long(f"long{number}"), LOAD)))
+    assert answers == [SaveFailed("save"), *found] * 100
+    execute("PRAGMA max_page_count = 10000")
+    assert ask(bench, long("h2")) == [Saved("save")]
+    execute("PRAGMA max_page_count = 1")
+    assert ask(bench, long("h3")) == [SaveFailed("save")]
+    assert caplog.messages == ["the proxy's store failed: database or disk is full"] * 2
     bench.close()
 
 

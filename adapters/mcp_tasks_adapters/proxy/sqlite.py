@@ -195,6 +195,7 @@ class _Session:
         self._ended = loop.event()
         self._waiting = 0
         self._closed = False
+        self._trouble: str | None = None  # what was said of it last in the log
         self._thread = StoreThread[_Job]("mcp-tasks-proxy-store", self._carry_out, self._thread_ended)
         self._thread.start()
 
@@ -226,19 +227,34 @@ class _Session:
     # -- on the thread -------------------------------------------------------------------------------------
 
     def _carry_out(self, jobs: Sequence[_Job]) -> None:
-        if not jobs:
-            return
+        if jobs:
+            self._loop.post(partial(self._answer, len(jobs), self._transact(jobs)))
+
+    def _transact(self, jobs: Sequence[_Job]) -> Sequence[tuple[Answer, ProxyStoreFact]]:
+        """Carry out all of this at once; where that fails, one by one: what others ask may yet be done."""
+        before = self._connection.total_changes
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             answers = [(job.answer, fact) for job in jobs for fact in self._tables.carry_out(job.effect)]
             self._connection.execute("COMMIT")
         except Exception as error:
-            _log.error("the proxy's store failed: %s", _what_is_wrong(error))
+            self._report(error)
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            refused = [(job.answer, failed(job.effect)) for job in jobs]
-            answers = [(answer, fact) for answer, fact in refused if fact is not None]
-        self._loop.post(partial(self._answer, len(jobs), answers))
+            if len(jobs) > 1:
+                return [answer for job in jobs for answer in self._transact([job])]
+            fact = failed(jobs[0].effect)
+            return [] if fact is None else [(jobs[0].answer, fact)]
+        if self._connection.total_changes != before:  # on a full disk, reading still goes well
+            self._trouble = None
+        return answers
+
+    def _report(self, error: Exception) -> None:
+        """Log what is wrong; once, however often it is met."""
+        trouble = _what_is_wrong(error)
+        if trouble != self._trouble:
+            self._trouble = trouble
+            _log.error("the proxy's store failed: %s", trouble)
 
     def _thread_ended(self) -> None:
         self._connection.close()
