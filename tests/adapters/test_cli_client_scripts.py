@@ -155,6 +155,33 @@ def test_standard_output_may_be_closed() -> None:
     assert (closed.returncode, closed.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize("closed", [[0], [1], [2], [0, 1, 2]])
+def test_any_standard_stream_may_be_closed(url: str, closed: list[int]) -> None:
+    ran = subprocess.run(
+        [*MCP_TASKS, "call", url, "say", "text=ho", "--json"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: [os.close(number) for number in closed],
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    outcomes = [json.loads(line)["outcome"] for line in ran.stdout.splitlines()]
+    assert outcomes == ([] if 1 in closed else ["completed"])
+
+
+def test_what_belongs_on_stderr_goes_nowhere_else() -> None:
+    """Where stderr is closed; stdout has messages of the protocol alone."""
+    ran = subprocess.run(
+        [*MCP_TASKS, "proxy", "--stdio", "--upstream", "http://127.0.0.1:1/mcp"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        preexec_fn=lambda: os.close(2),
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (0, b"")
+
+
 def test_a_server_that_cannot_be_reached() -> None:
     ran = run("call", "http://127.0.0.1:1/mcp", "say", "text=x")
     assert ran.code == ExitCode.FAILED
