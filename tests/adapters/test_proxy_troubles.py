@@ -52,10 +52,52 @@ def test_each_authorization_has_its_own(caplog: pytest.LogCaptureFixture) -> Non
             "the server cannot be started: [Errno 2] No such file or directory: '/opt/farm'",
             "the server cannot be started: [Errno 2] No such file or directory",
         ),
+        (
+            "the server's answer is not well-formed HTTP: illegal status line: bytearray(b'canary')",
+            "the server's answer is not well-formed HTTP: illegal status line",
+        ),
+        (
+            'the server cannot be started: [Errno 2] No such file or directory: "/opt/bob\'s"',
+            "the server cannot be started: [Errno 2] No such file or directory",
+        ),
     ],
 )
 def test_sec2_no_address_is_told(caplog: pytest.LogCaptureFixture, reason: str, words: str) -> None:
     assert said(caplog, (FARM, RequestFailed(1, reason))) == [f"upstream farm does not answer: {words}"]
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (200, "gives no answer that can be read: HTTP 200"),
+        (204, "gives no answer that can be read: HTTP 204"),
+        (307, "redirects, which is not followed: HTTP 307"),
+        (403, "does not take its credentials: HTTP 403"),
+        (429, "takes no more requests for now: HTTP 429"),
+        (503, "does not answer: HTTP 503"),
+    ],
+)
+def test_an_answer_without_a_message_is_told(
+    caplog: pytest.LogCaptureFixture, status: int, words: str
+) -> None:
+    answer = ResponseReceived(request=1, message=None, http=HttpReply(status=status))
+    assert said(caplog, (FARM, answer), (FARM, answer)) == [f"upstream farm {words}"]
+
+
+@pytest.mark.parametrize("method", ["notifications/cancelled", "POST", "DELETE"])
+def test_what_is_no_request_is_answered_without_a_message(
+    caplog: pytest.LogCaptureFixture, method: str
+) -> None:
+    taken = ResponseReceived(request=1, message=None, http=HttpReply(status=202))
+    assert said(caplog, (FARM, taken), method=method) == []
+
+
+def test_what_may_be_an_answer_of_another_era_ends_no_trouble(caplog: pytest.LogCaptureFixture) -> None:
+    nowhere = ResponseReceived(request=1, message=None, http=HttpReply(status=404))
+    troubles = Troubles()
+    for method in ["server/discover", "initialize"] * 2:
+        troubles.note(FARM, method, nowhere)
+    assert caplog.messages == ["upstream farm is no server of MCP: HTTP 404"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from re import compile as pattern
 from typing import Final
 
 from mcp_tasks_proto.legacy.vocabulary import INITIALIZE
@@ -16,6 +17,12 @@ Way = tuple[str, str]
 _log = logging.getLogger("mcp_tasks_adapters")
 
 _REFUSES: Final = frozenset({401, 403})
+_TROUBLES: Final = {
+    **dict.fromkeys(_REFUSES, "does not take its credentials"),
+    429: "takes no more requests for now",
+}
+_VERBS: Final = frozenset({"POST", "GET", "DELETE"})
+"""In place of a method: what is sent is no request."""
 
 
 class Troubles:
@@ -31,7 +38,9 @@ class Troubles:
     def note(self, way: Way, method: str, fact: ResponseReceived | RequestFailed) -> None:
         """Take note of how a request was answered, or that it was not."""
         if isinstance(fact, ResponseReceived):
-            trouble = _trouble(method, fact)
+            if _says_nothing(method, fact):
+                return
+            trouble = _trouble(fact)
         elif fact.fault is Fault.CALLER:
             return  # what a caller has sent, and no transport can carry, says nothing of the upstream
         else:
@@ -48,24 +57,43 @@ class Troubles:
         self._known.clear()
 
 
-def _trouble(method: str, answer: ResponseReceived) -> str | None:
+def _says_nothing(method: str, answer: ResponseReceived) -> bool:
+    """Whether an upstream that is well may answer so, and one that is not as well."""
+    if answer.message is not None or answer.http is None:
+        return False
+    if method in _VERBS or method.startswith("notifications/"):
+        return answer.http.status < 300
+    # So a server answers that does not speak this era, and one whose session has ended. Where both eras were
+    # tried nobody there knows what is asked.
+    may_be_well = answer.http.status in range(400, 500) and answer.http.status not in _TROUBLES
+    return may_be_well and method != INITIALIZE
+
+
+def _trouble(answer: ResponseReceived) -> str | None:
     if answer.http is None:
         return None
     status = answer.http.status
     if status in _REFUSES:
-        return f"does not take its credentials: HTTP {status}"
+        return f"{_TROUBLES[status]}: HTTP {status}"
     if answer.message is not None:
         return None
     if status >= 500:
         return f"does not answer: HTTP {status}"
-    # Both eras were tried by then: nobody there knows what is asked.
-    return f"is no server of MCP: HTTP {status}" if status >= 400 and method == INITIALIZE else None
+    if status in range(300, 400):
+        return f"redirects, which is not followed: HTTP {status}"
+    if status >= 400:
+        return f"{_TROUBLES.get(status, 'is no server of MCP')}: HTTP {status}"
+    return f"gives no answer that can be read: HTTP {status}"
+
+
+_UNQUOTED: Final = pattern(r"""(?<!\w)(?:bytearray\()?b?['"]""")
+"""Where something begins that is quoted. An apostrophe stands behind a letter."""
 
 
 def _without_names(reason: str) -> str:
-    """Leave out what TLS and the system add in quotation marks: host names, paths."""
-    words, quote, _ = reason.partition("'")
-    return words.rstrip(" :,") if quote else reason
+    """Leave out what TLS and the system add in quotation marks: host names, paths, what was sent."""
+    quoted = _UNQUOTED.search(reason)
+    return reason if quoted is None else reason[: quoted.start()].rstrip(" :,")
 
 
 def _named(way: Way) -> str:
