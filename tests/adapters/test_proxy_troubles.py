@@ -6,7 +6,7 @@ import socket
 from typing import Any
 
 import pytest
-from mcp_tasks_adapters.proxy.troubles import Troubles
+from mcp_tasks_adapters.proxy.troubles import LINE_S, LINES, Troubles
 
 from mcp_tasks_proto.requester import Fault, HttpReply, RequestFailed, ResponseReceived
 from tests.adapters.client_harness import LOOPS, run
@@ -98,6 +98,29 @@ def test_what_may_be_an_answer_of_another_era_ends_no_trouble(caplog: pytest.Log
     for method in ["server/discover", "initialize"] * 2:
         troubles.note(FARM, method, nowhere)
     assert caplog.messages == ["upstream farm is no server of MCP: HTTP 404"]
+
+
+def test_lim3_an_upstream_whose_answers_change_all_the_time_fills_no_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now_s = 1000.0
+    troubles = Troubles(lambda: now_s)
+    for _ in range(1000):
+        for fact in (REFUSED, ANSWERED):
+            troubles.note(FARM, "tools/list", fact)
+    assert len(caplog.messages) == LINES
+    assert caplog.messages[-1] == "upstream farm answers again"
+    troubles.note(ALICES, "tools/list", REFUSED)
+    assert caplog.messages[-1].startswith("upstream farm, under the authorization alice, does not answer")
+    troubles.note(FARM, "tools/list", REFUSED)
+    now_s += LINE_S
+    troubles.note(FARM, "tools/list", ANSWERED)
+    assert len(caplog.messages) == LINES + 1, "it stands there already"
+    for fact in (REFUSED, ANSWERED):
+        troubles.note(FARM, "tools/list", fact)
+    assert caplog.messages[LINES + 1 :] == [
+        "upstream farm does not answer: no connection to the server: connection refused"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from re import compile as pattern
+from time import monotonic
 from typing import Final
+
+from attrs import define
 
 from mcp_tasks_proto.legacy.vocabulary import INITIALIZE
 from mcp_tasks_proto.requester import Fault, RequestFailed, ResponseReceived
 
-__all__ = ["Troubles", "Way"]
+__all__ = ["LINES", "LINE_S", "Troubles", "Way"]
 
 Way = tuple[str, str]
 """An upstream, and the name of the authorization there: empty, where it is the proxy's own."""
@@ -24,16 +28,40 @@ _TROUBLES: Final = {
 _VERBS: Final = frozenset({"POST", "GET", "DELETE"})
 """In place of a method: what is sent is no request."""
 
+LINES: Final = 20
+"""So much is told of one upstream, one line after the other; then a line in ``LINE_S``."""
+LINE_S: Final = 60.0
+
+
+@define(eq=False)
+class _Told:
+    """What the log says of an upstream, and how many lines it may say yet."""
+
+    trouble: str | None
+    lines: float
+    at_s: float
+
+    def may_say(self, now_s: float) -> bool:
+        """Whether there may be another line; it is counted."""
+        self.lines = min(LINES, self.lines + (now_s - self.at_s) / LINE_S)
+        self.at_s = now_s
+        if self.lines < 1:
+            return False
+        self.lines -= 1
+        return True
+
 
 class Troubles:
     """Tells of each upstream that it does not answer, and that it does again.
 
     Upstreams go by the names of the configuration: no address is told, no id and no credential (SEC.2).
-    Bounded by the upstreams and authorizations that a configuration has.
+    Bounded by the upstreams and authorizations that a configuration has. One that fails and answers in turns
+    fills no disk: how it stands is told with a later answer.
     """
 
-    def __init__(self) -> None:
-        self._known: dict[Way, str] = {}
+    def __init__(self, now_s: Callable[[], float] = monotonic) -> None:
+        self._now_s = now_s
+        self._told: dict[Way, _Told] = {}
 
     def note(self, way: Way, method: str, fact: ResponseReceived | RequestFailed) -> None:
         """Take note of how a request was answered, or that it was not."""
@@ -45,16 +73,19 @@ class Troubles:
             return  # what a caller has sent, and no transport can carry, says nothing of the upstream
         else:
             trouble = f"does not answer: {_without_names(fact.reason)}"
-        if trouble is None:
-            if self._known and self._known.pop(way, None) is not None:
-                _log.warning("%s answers again", _named(way))
-        elif self._known.get(way) != trouble:
-            self._known[way] = trouble
-            _log.warning("%s %s", _named(way), trouble)
+        told = self._told.get(way)
+        if trouble == (None if told is None else told.trouble):
+            return
+        now_s = self._now_s()
+        if told is None:
+            told = self._told[way] = _Told(None, LINES, now_s)
+        if told.may_say(now_s):
+            told.trouble = trouble
+            _log.warning("%s %s", _named(way), trouble or "answers again")
 
     def forget(self) -> None:
         """Forget what was told: the upstreams may be others from now on."""
-        self._known.clear()
+        self._told.clear()
 
 
 def _says_nothing(method: str, answer: ResponseReceived) -> bool:
