@@ -105,6 +105,8 @@ class Limits:
     # -- connections (adapters) ---------------------------------------------------------------
     connections: int = _positive(1024)
     """TCP connections open at once; fewer where the process may not open so many files."""
+    arriving_bytes: int = _positive(256 * 1024 * 1024)
+    """Bodies of HTTP requests of which the rest has not come yet, of all connections together."""
     header_bytes: int = _positive(64 * 1024)
     """An HTTP head: request line and headers."""
     header_timeout_ms: int = _positive(10_000)

@@ -132,7 +132,7 @@ async def _respond(endpoint: HttpEndpoint, scope: Scope, receive: Receive, send:
     if isinstance(head, Refusal):
         await response.refuse(head)
         return
-    body = await _read_body(receive, endpoint.limits)
+    body = await _read_body(receive, endpoint)
     if isinstance(body, Refusal):
         await response.refuse(body)
     elif body is not None:
@@ -152,9 +152,9 @@ def _target(endpoint: HttpEndpoint, scope: Scope) -> str:
     return f"{escaped}?{scope['query_string'].decode('latin-1')}"
 
 
-async def _read_body(receive: Receive, limits: Limits) -> bytes | Refusal | None:
+async def _read_body(receive: Receive, endpoint: HttpEndpoint) -> bytes | Refusal | None:
     """Return the body, why it is not read, or ``None`` when the client went away."""
-    body = bytearray()
+    limits, body = endpoint.limits, bytearray()
     try:
         async with asyncio.timeout(limits.body_timeout_ms / 1000):
             more_body = True
@@ -162,13 +162,19 @@ async def _read_body(receive: Receive, limits: Limits) -> bytes | Refusal | None
                 event = await receive()
                 if event["type"] == "http.disconnect":
                     return None
-                body += event.get("body", b"")
+                data = event.get("body", b"")
+                body += data
+                full = endpoint.arrived(len(data))
                 if len(body) > limits.message_bytes:
                     too_large = message_too_large(limits).error
                     return Refusal(status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE, error=too_large)
                 more_body = event.get("more_body", False)
+                if more_body and full is not None:
+                    return Refusal(status=HTTPStatus.SERVICE_UNAVAILABLE, error=full)
     except TimeoutError:
         return Refusal(status=HTTPStatus.REQUEST_TIMEOUT, error=over_limit("body_timeout_ms"))
+    finally:
+        endpoint.arrived(-len(body))
     return bytes(body)
 
 

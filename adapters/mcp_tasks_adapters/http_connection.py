@@ -213,6 +213,7 @@ class HttpConnection:
         self._phase = CLOSED
         self.half_closed, self.closed = False, True
         self._phase_deadline = inf
+        self._give_body()
         self._output.clear()  # what is written to a lost socket is at best a warning in the log
         self._channel = None
         exchange, self._exchange = self._exchange, None
@@ -304,13 +305,21 @@ class HttpConnection:
 
     def _take_body(self, data: bytes) -> None:
         self._body += data
+        full = self._endpoint.arrived(len(data))
         if len(self._body) > self._limits.message_bytes:
-            self._refuse_long()
+            self._refuse_body(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message_too_large(self._limits).error)
+        elif full is not None:
+            self._refuse_body(HTTPStatus.SERVICE_UNAVAILABLE, full)
 
     def _take_end(self) -> None:
         self._keeps_alive = self._h11.their_state is h11.DONE
+        self._hand_in(self._give_body(), ahead=self._h11.trailing_data[0])
+
+    def _give_body(self) -> bytearray:
+        """Return what has come of a body; nothing of it is kept here."""
         body, self._body = self._body, bytearray()
-        self._hand_in(body, ahead=self._h11.trailing_data[0])
+        self._endpoint.arrived(-len(body))
+        return body
 
     def _hand_in(self, body: bytes | bytearray, *, ahead: bytes) -> None:
         self._ahead = ahead
@@ -388,12 +397,12 @@ class HttpConnection:
         message = None if refusal.error is None else error_message(None, refusal.error)
         self._answer(refusal.status, message, refusal.headers)
 
-    def _refuse_long(self) -> None:
+    def _refuse_body(self, status: int, error: ErrorObject) -> None:
         """Answer without waiting for the end of a body that is too long."""
         if isinstance(self._head, Refusal):
             self._refuse(self._head)
         else:
-            self._fail(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message_too_large(self._limits).error)
+            self._fail(status, error)
 
     def _refuse_broken(self, status: int) -> None:
         """Answer what is not a request, or not one that can be read."""
@@ -415,7 +424,7 @@ class HttpConnection:
         write = _new_head_of_whole if more else _head_of_whole
         head = write(status, headers, len(body), *self._circumstances())
         self._put(head if self._is_head_request else head + body)
-        self._body.clear()
+        self._give_body()
         self._phase = WRITING
         self._phase_deadline = inf
 

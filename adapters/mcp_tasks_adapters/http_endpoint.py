@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
-from attrs import define, evolve
+from attrs import define, evolve, field
 
 from mcp_tasks_adapters.driver import Channel, RequestFacts, Service, SessionService
-from mcp_tasks_proto.errors import ErrorObject, RemoteProtocolError, invalid_request
+from mcp_tasks_proto.errors import ErrorObject, RemoteProtocolError, invalid_request, limit_reached
 from mcp_tasks_proto.inputs import HttpHead
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.wire.http import (
@@ -52,6 +52,15 @@ class HttpEndpoint:
     limits: Limits
     now_ms: Callable[[], int]
     """Unix milliseconds, for the ``Date`` header."""
+    _arriving: int = field(init=False, default=0)
+
+    def arrived(self, length: int) -> ErrorObject | None:
+        """Note so many bytes of a body whose rest has not come yet; fewer than none: it has, or never will.
+
+        Return the error where that is too much together (LIM.3).
+        """
+        self._arriving += length
+        return limit_reached("arriving_bytes") if self._arriving > self.limits.arriving_bytes else None
 
     def check(
         self, method: bytes | str, target: bytes | str, headers: Iterable[tuple[bytes, bytes]]

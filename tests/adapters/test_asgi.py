@@ -314,6 +314,26 @@ async def test_a_body_that_does_not_come_to_its_end() -> None:
 
 
 @direct
+async def test_lim3_what_has_come_of_all_requests_is_bounded() -> None:
+    async with host(Limits(arriving_bytes=1500)) as here:
+        slow, other = here.request(), here.request()
+        slow.body(b" " * 1000, more=True)
+        await asyncio.sleep(0)
+        other.body(b" " * 1000, more=True)
+        assert (await other.event())["status"] == 503
+        assert json.loads((await other.event())["body"])["error"]["data"] == {"reason": "arriving_bytes"}
+        await other.end()
+        slow.disconnect()
+        await slow.end()
+        third = here.request()
+        third.body(b" " * 1400, more=True)
+        third.body(b"{")
+        assert (await third.event())["status"] == 400
+        await third.event()
+        await third.end()
+
+
+@direct
 async def test_a_client_that_leaves_while_its_tool_runs() -> None:
     """CAN.7."""
     async with host() as here:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import h11
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 from mcp_tasks_adapters.driver import Channel, Driver, RequestFacts
 from mcp_tasks_adapters.http_connection import (
     LINGER_SECONDS,
@@ -23,7 +23,7 @@ from mcp_tasks_adapters.http_endpoint import HttpEndpoint
 from mcp_tasks_proto.inputs import HttpHead
 from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.wire.http import EndpointPolicy
-from tests.adapters.http_harness import message, post
+from tests.adapters.http_harness import mcp_headers, message, post, raw
 
 NOTIFICATION = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {}}
 REPLY = {"jsonrpc": "2.0", "id": 1, "result": {}}
@@ -73,18 +73,23 @@ class Peer:
     now: float = 100.0
     driver: Recorder = field(factory=Recorder)
     announced: int = 0
+    beside: Peer | None = None
+    """Another one of the same server."""
+    endpoint: HttpEndpoint = field(init=False)
     connection: HttpConnection = field(init=False)
     client: h11.Connection = field(init=False, factory=lambda: h11.Connection(h11.CLIENT))
 
     def __attrs_post_init__(self) -> None:
-        endpoint = HttpEndpoint(
+        self.endpoint = HttpEndpoint(
             driver=cast(Driver, self.driver),
             policy=EndpointPolicy(),
             limits=self.limits,
             now_ms=lambda: 1_000_000_000_000,
         )
+        if self.beside is not None:
+            self.endpoint, self.driver = self.beside.endpoint, self.beside.driver
         self.connection = HttpConnection(
-            endpoint, peer="192.0.2.1", now=self.now, output_ready=self._announce
+            self.endpoint, peer="192.0.2.1", now=self.now, output_ready=self._announce
         )
 
     def _announce(self) -> None:
@@ -434,6 +439,52 @@ def test_large_output_is_taken_in_pieces_with_time_for_each(peer: Peer) -> None:
         peer.connection.written(peer.now)
     assert len(pieces) > 3
     assert words.encode() in b"".join(pieces)
+
+
+LONG = post(message("server/discover", {"padding": "x" * 1000}))
+
+
+def test_lim3_what_has_come_of_all_requests_is_bounded() -> None:
+    """Whoever has the last straw is refused; who says all at once needs no room."""
+    slow = Peer(limits=evolve(LIMITS, arriving_bytes=1500))
+    other, third = Peer(beside=slow), Peer(beside=slow)
+    slow.send(LONG[:-1])
+    other.send(LONG[:-1])
+    refusal = other.deliver()
+    assert refusal.startswith(b"HTTP/1.1 503 ")
+    assert b'"data":{"reason":"arriving_bytes"}' in refusal
+    third.send(LONG)
+    assert len(slow.driver.received) == 1
+    slow.send(LONG[-1:])
+    assert len(slow.driver.received) == 2
+
+
+@pytest.mark.parametrize("end", ["a refusal", "a complete request", "a lost connection", "a time that is up"])
+def test_lim3_what_has_come_makes_room_when_it_is_over(end: str) -> None:
+    peer = Peer(limits=evolve(LIMITS, arriving_bytes=1500))
+    head, _, body = LONG.partition(b"\r\n\r\n")
+    match end:
+        case "a refusal":
+            headers = [*mcp_headers(message("server/discover")), ("Transfer-Encoding", "chunked")]
+            peer.send(raw(b"3e8\r\n" + b"x" * 1000 + b"\r\nno number\r\n", headers))
+            assert peer.deliver().startswith(b"HTTP/1.1 400 ")
+        case "a complete request":
+            peer.send(head + b"\r\n\r\n")
+            for at in range(0, len(body), 100):
+                peer.send(body[at : at + 100])
+            assert len(peer.driver.received) == 1
+        case "a lost connection":
+            peer.send(LONG[:-1])
+            peer.connection.lost()
+        case _:
+            peer.send(LONG[:-1])
+            peer.pass_time()
+            assert peer.deliver().startswith(b"HTTP/1.1 408 ")
+    other = Peer(beside=peer)
+    other.send(LONG[:-1])
+    other.send(LONG[-1:])
+    assert not other.deliver()
+    assert peer.driver.received[-1][0]["method"] == "server/discover"
 
 
 def test_reading_stops_while_too_much_waits(peer: Peer) -> None:

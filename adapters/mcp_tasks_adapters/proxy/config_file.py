@@ -42,6 +42,7 @@ CONNECTION_LIMITS: Final = (
     "message_bytes",
     "message_depth",
     "connections",
+    "arriving_bytes",
     "header_bytes",
     "header_timeout_ms",
     "body_timeout_ms",
