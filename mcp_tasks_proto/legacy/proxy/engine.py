@@ -213,6 +213,8 @@ class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
             self._take(changed)
             return
         owner = self._registry.owner(changed.exchange)
+        if owner is None:  # an answer has been passed on by now
+            return
         if isinstance(owner, ClientRequest):
             self._requests.access_changed(owner, changed)
         elif changed.access is None or changed.principal != owner.session.principal:

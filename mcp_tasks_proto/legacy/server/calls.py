@@ -107,9 +107,12 @@ class Calls:
         for name, wanted in asked.asked.items():
             request.ask(name, wanted, partial(self._answered, call, asked, name))
 
-    def _answered(self, call: _Call, asked: _Round, name: str, response: Response) -> None:
+    def _answered(
+        self, call: _Call, asked: _Round, name: str, response: Response, taken: Callable[[], None]
+    ) -> None:
         request = call.request
         del request.asks[name]
+        taken()  # there is nothing to be kept: the call itself ends with its process
         answer = answer_of(asked.asked[name], response)
         if isinstance(answer, ErrorObject):
             request.fail(answer)

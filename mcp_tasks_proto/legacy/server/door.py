@@ -306,8 +306,7 @@ class LegacyDoor(ABC, Generic[_Step]):
         elif isinstance(message, Notification):
             self._notification_of(session, received, message)
         elif isinstance(message, Response):
-            session.take_answer(message)
-            self._out.append(Reply(received.exchange, None, 202))
+            session.take_answer(message, self._registry.accept(received.exchange))
         else:
             self._out.append(Reply(received.exchange, _refused(message, message.error), 400))
 

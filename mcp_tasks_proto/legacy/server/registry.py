@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from itertools import count
 from typing import Any, Final
@@ -37,6 +37,8 @@ class Registry:
     _sessions: dict[Hashable, Session] = field(init=False, factory=dict)
     _per_principal: dict[str | None, int] = field(init=False, factory=dict)
     _exchanges: dict[Hashable, ClientRequest | OwnStream] = field(init=False, factory=dict)
+    _accepting: set[Hashable] = field(init=False, factory=set)
+    """Exchanges of the client's answers that are not kept yet."""
     _questions: count[int] = field(init=False, factory=lambda: count(1))
     """Ids of questions to come: what answers one of a session that has ended answers none of the next."""
     _all_lost: dict[ClientRequest, None] = field(init=False, factory=dict)
@@ -55,11 +57,11 @@ class Registry:
 
     def holds(self, exchange: Hashable) -> bool:
         """Whether this exchange belongs to a session."""
-        return exchange in self._exchanges
+        return exchange in self._exchanges or exchange in self._accepting
 
-    def owner(self, exchange: Hashable) -> ClientRequest | OwnStream:
-        """Return what an exchange of a session is for."""
-        return self._exchanges[exchange]
+    def owner(self, exchange: Hashable) -> ClientRequest | OwnStream | None:
+        """Return what an exchange of a session is for; ``None``: for an answer of the client's."""
+        return self._exchanges.get(exchange)
 
     # -- sessions --------------------------------------------------------------------------------------
 
@@ -175,6 +177,9 @@ class Registry:
 
     def closed(self, exchange: Hashable) -> None:
         """The connection of an exchange is gone. Over HTTP that does not cancel a call."""
+        if exchange in self._accepting:
+            self._accepting.discard(exchange)
+            return
         owner = self._exchanges.pop(exchange)
         if isinstance(owner, OwnStream):
             owner.end()
@@ -200,12 +205,22 @@ class Registry:
             self.cancel(next(iter(self._all_lost)))
         return self.requests < self.limits.exchanges
 
+    def accept(self, exchange: Hashable) -> Callable[[], None]:
+        """Return what says that an answer of the client's is taken: only once it is kept."""
+        self._accepting.add(exchange)
+        return partial(self._accepted, exchange)
+
+    def _accepted(self, exchange: Hashable) -> None:
+        if exchange in self._accepting:
+            self._accepting.discard(exchange)
+            self.out.append(Reply(exchange, None, 202))
+
     def ready(self, exchange: Hashable) -> None:
         """There is room for more on an exchange."""
-        owner = self._exchanges[exchange]
+        owner = self._exchanges.get(exchange)
         if isinstance(owner, OwnStream):
             self.out.extend(owner.outbox.ready())
-        elif owner.inner is not None:
+        elif owner is not None and owner.inner is not None:
             self.inner.ready(owner.inner)
 
     # -- streams without a request of their own ----------------------------------------------------------

@@ -69,12 +69,16 @@ class Outlet:
         return event_id(place)
 
 
+Answered = Callable[[Response, Callable[[], None]], None]
+"""Takes an answer, and what to call once it need not come again."""
+
+
 @frozen(eq=False)
 class Question:
     """A request of this server's that the client has not answered."""
 
     number: int
-    answered: Callable[[Response], None]
+    answered: Answered
 
 
 @define(eq=False, kw_only=True)
@@ -132,7 +136,7 @@ class ClientRequest:
         self,
         name: str,
         request: Mapping[str, Any],
-        answered: Callable[[Response], None],
+        answered: Answered,
         *,
         task_id: str | None = None,
     ) -> None:
@@ -230,8 +234,13 @@ class Session:
         self.lost.pop(request, None)
         self._left(request)
 
-    def take_answer(self, response: Response) -> None:
-        """Give an answer of the client's to whoever asked; one to nothing is ignored."""
+    def take_answer(self, response: Response, taken: Callable[[], None]) -> None:
+        """Give an answer of the client's to whoever asked; one to nothing is ignored.
+
+        ``taken`` is called once it need not come again.
+        """
         question = self.questions.pop(response.id, None)
-        if question is not None:
-            question.answered(response)
+        if question is None:
+            taken()
+        else:
+            question.answered(response, taken)

@@ -8,7 +8,7 @@ when the first one leaves. Answers go in as ``tasks/update``.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -234,7 +234,14 @@ class Waiting:
                 key, request, partial(self._answered, waiter, key, request), task_id=waiter.task_id
             )
 
-    def _answered(self, waiter: Waiter, key: str, asked: Mapping[str, Any], response: Response) -> None:
+    def _answered(
+        self,
+        waiter: Waiter,
+        key: str,
+        asked: Mapping[str, Any],
+        response: Response,
+        taken: Callable[[], None],
+    ) -> None:
         del waiter.request.asks[key]
         del waiter.asking[key]
         answer = answer_of(asked, response)
@@ -243,19 +250,27 @@ class Waiting:
             error = invalid_params(f"the client's answer to {asked['method']} does not fit it: {problem}")
             answer = _meaning_of(error, asked)
         if isinstance(answer, ErrorObject):
-            release = partial(self._release, waiter.task_id, key, again=False)
-            self.inner.fail_task(waiter.task_id, waiter.request.caller, answer, release)
+            failed = partial(self._failed, waiter.task_id, key, taken)
+            self.inner.fail_task(waiter.task_id, waiter.request.caller, answer, failed)
             return
         self.inner.request(
             "tasks/update",
             {"taskId": waiter.task_id, "inputResponses": {key: answer}},
             caller=waiter.request.caller,
             declares_tasks=True,
-            replied=partial(self._updated, waiter.task_id, key),
+            replied=partial(self._updated, waiter.task_id, key, taken),
         )
 
-    def _updated(self, task_id: str, key: str, message: Mapping[str, Any], _: int) -> None:
+    def _failed(self, task_id: str, key: str, taken: Callable[[], None]) -> None:
+        """The task has ended with the answer, which is none."""
+        taken()
+        self._release(task_id, key, again=False)
+
+    def _updated(
+        self, task_id: str, key: str, taken: Callable[[], None], message: Mapping[str, Any], _: int
+    ) -> None:
         """The task has the answer; or it could not be kept, and is asked for once more."""
+        taken()
         if "error" not in message and task_id in self._by_task:
             self._done.setdefault(task_id, set()).add(key)
         self._release(task_id, key, again="error" in message)
