@@ -276,6 +276,13 @@ def test_a_server_that_speaks_2025_11_25_as_well_has_sessions_with_tasks() -> No
     assert told("client 1 tools/call render", before=BOTH) == ["start tool 1 render {}, may become a task"]
 
 
+def test_the_end_of_a_sessions_request_and_of_its_handler_are_told_apart() -> None:
+    calls = LIST.replace("tasks/list", "tools/call").replace("{}", '{"name": "render"}')
+    cancels = 'client 3 {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}'
+    says = told(INITIALIZE, f"{calls} as ann on stdio", f"{cancels} as ann on stdio", before=BOTH)
+    assert says == ["exchange 2 is over", "reply 3 nothing", "stop call 2"]
+
+
 def test_a_server_that_speaks_no_other_version_has_no_sessions() -> None:
     before = BOTH.replace("2025-11-25", "2026-07-28")
     assert told(INITIALIZE, before=before)[0].startswith("reply 1 error -32")
