@@ -7,7 +7,7 @@ their own names. ``docs/testing.md`` shows them at work.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from attrs import frozen
@@ -15,6 +15,16 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from mcp_tasks_proto.errors import ErrorObject
+from mcp_tasks_proto.inputs import (
+    WorkAskedInput,
+    WorkCheckpointed,
+    WorkCompleted,
+    WorkFailed,
+    WorkInput,
+    WorkProgressed,
+    WorkStopped,
+    WorkWithdrewInput,
+)
 from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.records import InputEntry, Resumption, TaskRecord
 from mcp_tasks_proto.testing.messages import request
@@ -264,13 +274,57 @@ def input_requests() -> SearchStrategy[dict[str, Any]]:
 class ToolScript:
     """What the worker of a task does: steps, and then an end.
 
-    A step is ``("progress", text)``, ``("checkpoint", value)``, ``("ask", {name: request})``,
-    ``("withdraw",)``, which gives up what was asked last, or ``("ttl", milliseconds)``. The end is
-    ``("complete", result)``, ``("fail", code, message)``, ``("stop",)`` or ``("never",)``.
+    :meth:`reports` has them as facts for a server engine. Another server's tool carries them out itself. A
+    step is one of
+
+    * ``("progress", text)``: the task says so from now on, as its status message;
+    * ``("checkpoint", value)``: the value is saved for the run after this one;
+    * ``("ask", {name: request})``: the client is asked, and the worker goes on at once;
+    * ``("withdraw",)``: what was asked last, and not withdrawn since, is given up, if there is anything;
+    * ``("ttl", milliseconds)``: the task has this lifetime, from its creation on.
+
+    The end is ``("complete", result)``, a result of ``tools/call``, ``("fail", code, message)``,
+    ``("stop",)``, without a result as when it is cancelled, or ``("never",)``: it goes on, and says nothing.
     """
 
     steps: tuple[tuple[Any, ...], ...]
     end: tuple[Any, ...]
+
+    def reports(self, task_id: str) -> Iterator[WorkInput]:
+        """Yield what the worker of this task tells an engine, to be handed in one by one.
+
+        There is a fact for each step and one for the end, but for ``("never",)`` and where there is nothing
+        to withdraw. No token comes twice, so that each says whether it was taken. Nothing waits for anything:
+        what happens between two of them is the test's to say.
+
+        Raises ``ValueError`` for a step that there is not.
+        """
+        asked: list[str] = []
+        for number, step in enumerate((*self.steps, self.end), 1):
+            who: dict[str, Any] = {"task_id": task_id, "token": (task_id, number)}
+            match step:
+                case ("progress", text):
+                    yield WorkProgressed(**who, status_message=text)
+                case ("checkpoint", value):
+                    yield WorkCheckpointed(**who, value=value)
+                case ("ask", requests):
+                    asked.append(f"ask {number}")
+                    yield WorkAskedInput(**who, ask=asked[-1], requests=requests)
+                case ("withdraw",):
+                    if asked:
+                        yield WorkWithdrewInput(**who, ask=asked.pop())
+                case ("ttl", milliseconds):
+                    yield WorkProgressed(**who, ttl_ms=milliseconds)
+                case ("complete", result):
+                    yield WorkCompleted(**who, result=result)
+                case ("fail", code, message):
+                    yield WorkFailed(**who, error=ErrorObject(code, message))
+                case ("stop",):
+                    yield WorkStopped(**who)
+                case ("never",):
+                    return
+                case _:
+                    raise ValueError(f"not a step of a ToolScript: {step}")
 
 
 def tool_scripts(max_steps: int = 5) -> SearchStrategy[ToolScript]:
