@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
+import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
-from mcp_tasks_proto import MessageReceived, Reply, Send, StartTool, Status, TaskRecord
+from mcp_tasks_proto import (
+    AcceptReport,
+    CallBecameTask,
+    DeliverInput,
+    Effect,
+    ErrorObject,
+    Input,
+    MessageReceived,
+    RejectReport,
+    Reply,
+    Send,
+    StartTool,
+    StartWork,
+    Status,
+    TaskRecord,
+    WorkAskedInput,
+    WorkCheckpointed,
+)
 from mcp_tasks_proto.input_requests import check_requests
-from mcp_tasks_proto.testing import ServerHost
+from mcp_tasks_proto.requester import Prompt, RequesterEngine, RequesterSettings
+from mcp_tasks_proto.testing import Pair, RequesterHost, ServerHost
 from mcp_tasks_proto.testing.model import (
     ErrorAnswer,
     ModelCaller,
@@ -33,7 +53,12 @@ from mcp_tasks_proto.testing.strategies_for_requesters import ClientScript, clie
 from mcp_tasks_proto.wire.schema import record_from_json, record_to_json, task_view
 from tests.model.exploring_requester import Bounds, SmallWorld
 from tests.model.test_every_requester_state import comes_to_an_end, go_on
+from tests.model.test_pair import LONG_MS
+from tests.model.workshop import Plan, Workshop, fits, make_pair, make_requester, outcome
+from tests.model.workshop import call as call_tool
 from tests.unit.world import TASK, make_host, parked
+
+EVERYTHING: Final[dict[str, Any]] = {"elicitation": {"form": {}, "url": {}}, "roots": {}, "sampling": {}}
 
 
 def heard(host: ServerHost, message: Any) -> list[Any]:
@@ -146,3 +171,168 @@ def test_req6_whatever_a_caller_does_it_hears_how_its_task_ends(script: ClientSc
         comes_to_an_end(world)
     else:
         world.bring_to_an_end()
+
+
+# -- scripts, played ---------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(tool_scripts())
+def test_a_tool_script_reports_what_it_does(script: ToolScript) -> None:
+    """LIFE.2, INP.1: a task is what its worker says, and each report is taken or not."""
+    host = make_host()
+    host.create_task("optional", task_id=TASK, ttl_ms=None, capabilities=EVERYTHING)
+    reports = list(script.reports(TASK))
+    for report in reports:
+        host.give(report)
+    rejected = host.of(RejectReport)
+    assert len(rejected) == sum(kind == "checkpoint" for kind, *_ in script.steps), (
+        "the tool is not resumable"
+    )
+    assert len(host.of(AcceptReport)) + len(rejected) == len(reports)
+    record = host.store.records[TASK]
+    said = [facts[0] for kind, *facts in script.steps if kind == "progress"]
+    match script.end:
+        case ("complete", result):
+            assert record.status is Status.COMPLETED
+            assert record.result is not None
+            assert result.items() <= record.result.items()
+        case ("fail", code, message):
+            assert record.error == ErrorObject(code, message)
+        case ("stop",):
+            assert record.status is Status.CANCELLED
+        case ("never",):
+            assert not record.status.terminal
+            assert record.status_message == (said[-1] if said else None)
+            lifetimes = [facts[0] for kind, *facts in script.steps if kind == "ttl"]
+            assert record.ttl_ms == (lifetimes[-1] if lifetimes else None)
+
+
+def test_a_tool_script_withdraws_what_it_asked_last() -> None:
+    roots = {"method": "roots/list"}
+    steps = (("withdraw",), ("ask", {"a": roots}), ("ask", {"b": roots}), ("withdraw",), ("withdraw",))
+    host = make_host()
+    host.create_task("optional", task_id=TASK, capabilities=EVERYTHING)
+    outstanding = []
+    for report in ToolScript((*steps, ("withdraw",)), ("never",)).reports(TASK):
+        host.give(report)
+        outstanding.append([entry.name for entry in host.store.records[TASK].outstanding])
+    assert outstanding == [["a"], ["a", "b"], ["a"], []]
+
+
+def test_a_checkpoint_of_a_tool_script_is_for_the_next_run() -> None:
+    (report,) = ToolScript((("checkpoint", {"at": 3}),), ("never",)).reports(TASK)
+    assert isinstance(report, WorkCheckpointed)
+    assert report.value == {"at": 3}
+
+
+def test_a_script_has_no_other_steps() -> None:
+    with pytest.raises(ValueError, match=r"not a step of a ToolScript: \('progres', 'x'\)"):
+        list(ToolScript((("progres", "x"),), ("stop",)).reports(TASK))
+    with pytest.raises(ValueError, match=r"not a step of a ClientScript: \('sleep', 5\)"):
+        played(("sleep", 5))
+
+
+SCRIPTED = Plan(steps=((300, "ask twice"), (300, "progress"), (300, "ask")), poll_interval_ms=400)
+
+
+def played(*steps: tuple[Any, ...], end: tuple[str] = ("stay",), **how: Any) -> tuple[Pair, Workshop, Any]:
+    """Call a tool and play a script; return the pair, its workshop, and the call as it is named in the end."""
+    workshop = Workshop(SCRIPTED)
+    pair = make_pair(workshop, answer_ms=None)
+    script = ClientScript(steps, end)
+    return pair, workshop, script.play(pair, call_tool(pair), restarted=make_requester, **how)
+
+
+@settings(max_examples=60, deadline=None)
+@given(client_scripts())
+def test_req7_who_stays_and_does_not_cancel_hears_of_the_true_end(script: ClientScript) -> None:
+    """Once all is answered, whatever it did before."""
+    pair, _, now = played(*script.steps, end=script.end)
+    left = script.end == ("leave",) or ("cancel", False) in script.steps
+    assert not left or now in pair.requester.outcomes
+    for _ in range(2):
+        pair.run(LONG_MS)
+        now = ClientScript((("answer", True),), ("stay",)).play(pair, now, restarted=make_requester)
+    assert pair.settle(now, within_ms=LONG_MS)
+    assert left or ("cancel", True) in script.steps or fits("complete", outcome(pair, now))
+
+
+def test_upd4_what_fits_no_question_is_tried_and_not_sent() -> None:
+    pair, workshop, _ = played(("wait", 5_000), ("answer", False), ("wait", 5_000))
+    assert len(pair.requester.on_show) == 2
+    assert not any(workshop.answers.values())
+
+
+def test_a_caller_answers_as_it_is_told_to_and_otherwise_declines() -> None:
+    steps = (("wait", 5_000), ("answer", True), ("wait", 5_000))
+    _, workshop, _ = played(*steps)
+    assert list(answered(workshop).values()) == [{"action": "decline"}] * 2
+    _, workshop, _ = played(*steps, answer=accepted)
+    assert {key: answer["content"]["name"] for key, answer in answered(workshop).items()} == {
+        "a": "a",
+        "b": "b",
+    }
+
+
+def answered(workshop: Workshop) -> dict[str, Any]:
+    """Return what reached the worker of the one task there is."""
+    (answers,) = workshop.answers.values()
+    return answers
+
+
+def accepted(prompt: Prompt) -> dict[str, Any]:
+    """Return an answer that says what was asked."""
+    return {"action": "accept", "content": {"name": prompt.key}}
+
+
+@pytest.mark.parametrize("method", ["roots/list", "sampling/createMessage"])
+def test_a_caller_that_declines_has_an_answer_to_every_kind_of_question(method: str) -> None:
+    params = {} if method == "roots/list" else {"params": {"messages": [], "maxTokens": 1}}
+    delivered: list[Any] = []
+
+    def work(effect: Effect) -> Iterator[tuple[int, Input]]:
+        match effect:
+            case StartTool(exchange=exchange):
+                yield 0, CallBecameTask(exchange=exchange, task_id=TASK)
+            case StartWork(task_id=task_id):
+                requests = {"q": {"method": method, **params}}
+                yield 0, WorkAskedInput(task_id=task_id, token=None, ask="first", requests=requests)
+            case DeliverInput(answers=answers):
+                delivered.extend(answers)
+
+    settings = RequesterSettings(
+        name="test", version="1", endpoint="https://example.com/mcp", capabilities=EVERYTHING
+    )
+    pair = Pair(
+        requester=RequesterHost(engine=RequesterEngine(settings=settings)), server=make_host(), work=work
+    )
+    script = ClientScript((("wait", 10_000), ("answer", True), ("wait", 10_000)), ("stay",))
+    key = pair.requester.call("optional")
+    pair.see_to(pair.requester.effects)
+    script.play(pair, key, restarted=make_requester)
+    assert len(delivered) == 1
+
+
+def test_req6_a_restart_goes_on_with_a_task_and_with_nothing_else() -> None:
+    """REQ.3: before there is a task, and after the end, there is nothing to go on with."""
+    restarts = 0
+
+    def restarted() -> RequesterHost:
+        nonlocal restarts
+        restarts += 1
+        return make_requester()
+
+    workshop = Workshop(Plan(poll_interval_ms=400))
+    pair = make_pair(workshop)
+    key, again = call_tool(pair), ClientScript((("restart",),), ("stay",))
+    assert again.play(pair, key, restarted=restarted) == key
+    pair.run(100)
+    before = pair.requester
+    now = again.play(pair, key, restarted=restarted)
+    assert restarts == 1
+    assert pair.requester is not before
+    assert pair.settle(now, within_ms=LONG_MS)
+    assert again.play(pair, now, restarted=restarted) == now
+    assert restarts == 1
+    assert fits("complete", outcome(pair, now))
