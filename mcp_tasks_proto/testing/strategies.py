@@ -7,6 +7,7 @@ their own names. ``docs/testing.md`` shows them at work.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -35,6 +36,7 @@ __all__ = [
     "ToolScript",
     "callers",
     "capabilities",
+    "hostile_bytes",
     "hostile_messages",
     "input_requests",
     "json_values",
@@ -131,14 +133,21 @@ def valid_messages(
         st.tuples(
             st.just("subscriptions/listen"),
             st.fixed_dictionaries(
-                {"notifications": st.fixed_dictionaries({"taskIds": st.lists(wanted, max_size=3)})}
+                {
+                    "notifications": st.fixed_dictionaries(
+                        {"taskIds": st.lists(wanted, max_size=3)},
+                        optional={"toolsListChanged": st.booleans()},
+                    )
+                }
             ),
         ),
     )
+    tokens = st.integers(0, 2**31) | texts
     return st.builds(
         _message,
         bodies,
         more=objects(),
+        meta=st.just({}) | tokens.map(lambda token: {"progressToken": token}),
         id=st.integers(0, 2**31) | texts,
         capabilities=capabilities(tasks=False),
     )
@@ -157,12 +166,16 @@ def nearly_valid_messages(
 
 
 @st.composite
-def _spoiled(draw: st.DrawFn, whole: SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
+def _spoiled(
+    draw: st.DrawFn, whole: SearchStrategy[dict[str, Any]], wrong: SearchStrategy[Any] | None = None
+) -> dict[str, Any]:
+    """Draw a message with one member gone, or another value in its place: one of ``wrong`` if given."""
     message: dict[str, Any] = _copied(draw(whole))
     places = list(_places(message))
     inside, name = draw(st.sampled_from(places))
     inside.pop(name)
-    inside.update(draw(st.just({}) | json_values(3).map(lambda value: {name: value})))
+    others = json_values(3) if wrong is None else wrong
+    inside.update(draw(st.just({}) | others.map(lambda value: {name: value})))
     return message
 
 
@@ -177,7 +190,12 @@ def _places(value: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
 
 
 def hostile_messages() -> SearchStrategy[Any]:
-    """Values that no client would send by mistake: other shapes, deep, long, with names that look right."""
+    """Values that no client would send by mistake, though a JSON parser may well give them.
+
+    Other shapes, deep, long, batches; names that look right over params of any kind; ids that are none,
+    another version of JSON-RPC or no version, requests that are responses as well; and in the place of any
+    member integers beyond 64 bits, the largest numbers, lone surrogates.
+    """
     deep = st.integers(1, 100).map(_nested)
     prefixed = st.builds(
         lambda method, params, at: {"jsonrpc": "2.0", "id": at, "method": method, "params": params},
@@ -189,7 +207,31 @@ def hostile_messages() -> SearchStrategy[Any]:
     )
     batch = st.lists(valid_messages(), max_size=2)
     long = st.integers(1, 5_000).map(lambda size: request("tasks/get", {"taskId": "t" * size}))
-    return json_values(12) | deep | prefixed | batch | long
+    return json_values(12) | deep | prefixed | batch | long | _envelopes() | _spoiled(valid_messages(), _ODD)
+
+
+_ODD: Final = st.sampled_from(
+    [2**53 + 1, 2**63, -(2**63) - 1, 10**400, 1.7976931348623157e308, 5e-324, "\ud800", "a\udfffb", "\x00"]
+)
+"""What many parsers give for JSON, and many programs cannot keep, compare or write down again."""
+
+
+def _envelopes() -> SearchStrategy[dict[str, Any]]:
+    """Return requests with one or two members that no request has, and some with one too few."""
+    strange = st.one_of(
+        st.tuples(st.just("id"), st.sampled_from([None, True, 0.5, [], {}]) | _ODD),
+        st.tuples(st.just("jsonrpc"), st.sampled_from(["1.0", 2.0, None])),
+        st.tuples(st.just("params"), st.none() | st.lists(json_values(1), max_size=2) | texts),
+        st.tuples(st.sampled_from(["result", "error"]), objects()),
+    )
+    return st.builds(
+        lambda message, changes, gone: {
+            name: value for name, value in {**message, **dict(changes)}.items() if name != gone
+        },
+        valid_messages(),
+        st.lists(strange, min_size=1, max_size=2),
+        st.sampled_from(["", "", "jsonrpc", "id", "method", "params"]),
+    )
 
 
 def _nested(depth: int) -> Any:
@@ -197,6 +239,27 @@ def _nested(depth: int) -> Any:
     for _ in range(depth):
         value = {"params": [value]}
     return {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"_meta": value, "taskId": value}}
+
+
+def hostile_bytes() -> SearchStrategy[bytes]:
+    """What stands where a message's JSON should, as bytes: nearly JSON, and what parsers disagree about.
+
+    ``NaN`` and ``Infinity``, numbers that overflow, integers of thousands of digits, members that come
+    twice, lone surrogates, a byte order mark, bytes that are not UTF-8, two values, half a value, 10 000
+    brackets. None of it may be served (WIRE.2).
+    """
+    whole = valid_messages().map(lambda message: json.dumps(message).encode())
+    literals = st.sampled_from(
+        [b"NaN", b"-Infinity", b"1e999", b"9" * 5_000, b"01", b"'a'", b'"\\ud800"', b'"\x00"', b'"\xff"']
+    )
+    return st.one_of(
+        st.builds(lambda text, literal: b'%b, "x": %b}' % (text[:-1], literal), whole, literals),
+        whole.map(lambda text: text[:-1] + b', "method": "tasks/cancel"}'),
+        whole.map(lambda text: b"\xef\xbb\xbf" + text),
+        whole.map(lambda text: text + text),
+        st.builds(lambda text, size: text[: size % len(text)], whole, st.integers(1, 2**16)),
+        st.sampled_from([b"[", b'{"a":']).map(lambda bracket: bracket * 10_000),
+    )
 
 
 def messages(
@@ -267,7 +330,18 @@ def input_requests() -> SearchStrategy[dict[str, Any]]:
             },
         }
     )
-    return forms | links | st.just({"method": "roots/list"})
+    samples = st.builds(
+        lambda said, most: {
+            "method": "sampling/createMessage",
+            "params": {
+                "messages": [{"role": "user", "content": {"type": "text", "text": said}}],
+                "maxTokens": most,
+            },
+        },
+        texts,
+        st.integers(1, 1_000),
+    )
+    return forms | links | samples | st.just({"method": "roots/list"})
 
 
 @frozen

@@ -26,7 +26,7 @@ from tests.model.test_proxy_chain import CODECS, make_chain
 from tests.model.workshop import Plan
 from tests.unit.world import TASK, make_engine, make_host
 
-DECLARED: Final[dict[str, Any]] = {"elicitation": {"form": {}, "url": {}}, "roots": {}}
+DECLARED: Final[dict[str, Any]] = {"elicitation": {"form": {}, "url": {}}, "roots": {}, "sampling": {}}
 
 
 @define(eq=False)
@@ -92,7 +92,9 @@ def visit(server: Server, what: str) -> None:
 
 def answer_to(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer that fits."""
-    return {"roots": []} if request["method"] == "roots/list" else {"action": "decline"}
+    sampled = {"role": "assistant", "model": "none", "content": {"type": "text", "text": "no"}}
+    others = {"roots/list": {"roots": []}, "sampling/createMessage": sampled}
+    return others.get(request["method"], {"action": "decline"})
 
 
 @settings(max_examples=60, deadline=None)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import pytest
-from hypothesis import find, given, settings
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample
+from hypothesis.strategies import SearchStrategy
 
 from mcp_tasks_proto import (
     AcceptReport,
@@ -17,8 +21,11 @@ from mcp_tasks_proto import (
     Effect,
     ErrorObject,
     Input,
+    LimitExceeded,
+    Limits,
     MessageReceived,
     RejectReport,
+    RemoteProtocolError,
     Reply,
     Send,
     StartTool,
@@ -42,7 +49,9 @@ from mcp_tasks_proto.testing.strategies import (
     ToolScript,
     callers,
     capabilities,
+    hostile_bytes,
     hostile_messages,
+    input_requests,
     messages,
     nearly_valid_messages,
     records,
@@ -50,6 +59,7 @@ from mcp_tasks_proto.testing.strategies import (
     valid_messages,
 )
 from mcp_tasks_proto.testing.strategies_for_requesters import ClientScript, client_scripts
+from mcp_tasks_proto.wire.jsonrpc import decode
 from mcp_tasks_proto.wire.schema import record_from_json, record_to_json, task_view
 from tests.model.exploring_requester import Bounds, SmallWorld
 from tests.model.test_every_requester_state import comes_to_an_end, go_on
@@ -89,7 +99,7 @@ def test_a_valid_call_of_a_tool_that_there_is_begins(message: dict[str, Any]) ->
 def test_other_messages_name_the_tools_that_there_are_as_well() -> None:
     tools = st.just("of this name")
     for strategy in (nearly_valid_messages(tools=tools), messages(tools=tools)):
-        assert find(strategy, lambda message: "of this name" in json.dumps(message))
+        look_for(strategy, {"its name": partial(mentions, "of this name")})
 
 
 @settings(max_examples=80, deadline=None)
@@ -107,6 +117,92 @@ def test_a_peer_cannot_make_an_engine_raise(message: Any) -> None:
 @given(nearly_valid_messages() | hostile_messages())
 def test_messages_are_json(message: Any) -> None:
     assert json.loads(json.dumps(message)) == message
+
+
+HOSTILE: Final[dict[str, Callable[[Any], bool]]] = {
+    "a batch": lambda message: isinstance(message, list) and len(message) > 1,
+    "no version": lambda message: "tasks/get" in says(message, "method") and "jsonrpc" not in message,
+    "an id that is null": lambda message: says(message, "id") == ["tasks/get", None],
+    "an id that is a boolean": lambda message: says(message, "id") == ["tasks/get", True],
+    "an id that is a fraction": lambda message: says(message, "id") == ["tasks/get", 0.5],
+    "an id beyond 64 bits": lambda message: 10**400 in says(message, "id"),
+    "an id with a lone surrogate": lambda message: "\ud800" in says(message, "id"),
+    "a request that is a response": lambda message: says(message, "result") != [],
+    "params that are an array": lambda message: [] in says(message, "params"),
+    "a number beyond 64 bits, somewhere": lambda message: f": {2**63}" in json.dumps(message),
+    "nested deep": lambda message: json.dumps(message).count("[{") > 150,
+    "long": lambda message: len(json.dumps(message)) > 4_000,
+}
+
+
+def says(message: Any, member: str) -> list[Any]:
+    """Return the method of a request and one of its members, if it has both."""
+    if isinstance(message, dict) and "method" in message and member in message:
+        return [message["method"], message[member]]
+    return []
+
+
+def look_for(strategy: SearchStrategy[Any], traits: dict[str, Callable[[Any], bool]]) -> None:
+    """Look at values until each trait was seen."""
+    missing = dict(traits)
+
+    def is_last(value: Any) -> bool:
+        for name in [name for name, has in missing.items() if has(value)]:
+            del missing[name]
+        return not missing
+
+    patient = settings(max_examples=5_000, database=None, derandomize=True, phases=[Phase.generate])
+    with suppress(NoSuchExample):
+        find(strategy, is_last, settings=patient)
+    assert not missing
+
+
+def test_hostile_messages_have_what_breaks_servers() -> None:
+    look_for(hostile_messages(), HOSTILE)
+
+
+@settings(max_examples=150, deadline=None)
+@given(hostile_bytes())
+def test_wire2_hostile_bytes_are_no_message(data: bytes) -> None:
+    with pytest.raises((RemoteProtocolError, LimitExceeded)):
+        decode(data, Limits())
+
+
+def test_hostile_bytes_have_what_parsers_disagree_about() -> None:
+    parts = [b"NaN", b"-Infinity", b"1e999", b"9" * 5_000, rb'"\ud800"', b"\xef\xbb\xbf", b"\xff"]
+    parts += [b"}{", b"[[[", b'"method": "tasks/cancel"}']
+    look_for(hostile_bytes(), {str(part): partial(contains, part) for part in parts})
+
+
+def contains(part: bytes, whole: bytes) -> bool:
+    """Whether these bytes are in those."""
+    return part in whole
+
+
+def test_valid_messages_are_of_every_method_that_is_served() -> None:
+    """NEG.1, and both of a stream's wishes (SUB.1)."""
+    methods = ["server/discover", "tools/list", "tools/call", "subscriptions/listen"]
+    methods += ["tasks/get", "tasks/update", "tasks/cancel"]
+    words = [*(f'"method": "{method}"' for method in methods), "toolsListChanged", "progressToken"]
+    look_for(valid_messages(), {word: partial(mentions, word) for word in words})
+
+
+def mentions(word: str, message: Any) -> bool:
+    """Whether a message has this in its JSON."""
+    return word in json.dumps(message)
+
+
+def test_inp2_tools_ask_in_every_way_that_there_is() -> None:
+    kinds = ["elicitation/create", "sampling/createMessage", "roots/list"]
+    look_for(input_requests(), {kind: partial(mentions, f'"method": "{kind}"') for kind in kinds})
+
+
+@settings(max_examples=50, deadline=None)
+@given(input_requests())
+def test_inp2_what_tools_ask_is_for_who_declares_it(asked: dict[str, Any]) -> None:
+    assert check_requests({"q": asked}) is None
+    assert may_be_asked(asked, EVERYTHING)
+    assert not may_be_asked(asked, {})
 
 
 @settings(max_examples=30, deadline=None)
@@ -237,7 +333,7 @@ SCRIPTED = Plan(steps=((300, "ask twice"), (300, "progress"), (300, "ask")), pol
 
 
 def played(*steps: tuple[Any, ...], end: tuple[str] = ("stay",), **how: Any) -> tuple[Pair, Workshop, Any]:
-    """Call a tool and play a script; return the pair, its workshop, and the call as it is named in the end."""
+    """Call a tool and play a script; return the pair, its workshop, and what the call is called now."""
     workshop = Workshop(SCRIPTED)
     pair = make_pair(workshop, answer_ms=None)
     script = ClientScript(steps, end)
