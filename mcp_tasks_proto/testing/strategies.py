@@ -169,13 +169,15 @@ def nearly_valid_messages(
 def _spoiled(
     draw: st.DrawFn, whole: SearchStrategy[dict[str, Any]], wrong: SearchStrategy[Any] | None = None
 ) -> dict[str, Any]:
-    """Draw a message with one member gone, or another value in its place: one of ``wrong`` if given."""
+    """Draw a message with one member gone or replaced; with ``wrong``, replaced by one of those."""
     message: dict[str, Any] = _copied(draw(whole))
     places = list(_places(message))
     inside, name = draw(st.sampled_from(places))
     inside.pop(name)
-    others = json_values(3) if wrong is None else wrong
-    inside.update(draw(st.just({}) | others.map(lambda value: {name: value})))
+    if wrong is not None:
+        inside[name] = draw(wrong)
+    else:
+        inside.update(draw(st.just({}) | json_values(3).map(lambda value: {name: value})))
     return message
 
 
@@ -352,7 +354,7 @@ class ToolScript:
     step is one of
 
     * ``("progress", text)``: the task says so from now on, as its status message;
-    * ``("checkpoint", value)``: the value is saved for the run after this one;
+    * ``("checkpoint", value)``: the value is saved for the run after this one, if the tool is resumable;
     * ``("ask", {name: request})``: the client is asked, and the worker goes on at once;
     * ``("withdraw",)``: what was asked last, and not withdrawn since, is given up, if there is anything;
     * ``("ttl", milliseconds)``: the task has this lifetime, from its creation on.
