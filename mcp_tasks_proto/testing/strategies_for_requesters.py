@@ -153,13 +153,16 @@ def hostile_answers(request: int) -> SearchStrategy[Any]:
 # -- what callers do -----------------------------------------------------------------------------------------
 
 
+_DECLINED: Final[Mapping[str, dict[str, Any]]] = {
+    "elicitation/create": {"action": "decline"},
+    "roots/list": {"roots": []},
+    "sampling/createMessage": {"role": "assistant", "model": "none", "content": []},
+}
+
+
 def _declined(prompt: Prompt) -> dict[str, Any]:
     """Return an answer that fits any request of its kind."""
-    return {
-        "elicitation/create": {"action": "decline"},
-        "roots/list": {"roots": []},
-        "sampling/createMessage": {"role": "assistant", "model": "none", "content": []},
-    }[prompt.request["method"]]
+    return _DECLINED[prompt.request["method"]]
 
 
 @frozen

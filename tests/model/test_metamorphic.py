@@ -93,7 +93,7 @@ def visit(server: Server, what: str) -> None:
 def answer_to(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer that fits."""
     sampled = {"role": "assistant", "model": "none", "content": {"type": "text", "text": "no"}}
-    others = {"roots/list": {"roots": []}, "sampling/createMessage": sampled}
+    others: dict[str, dict[str, Any]] = {"roots/list": {"roots": []}, "sampling/createMessage": sampled}
     return others.get(request["method"], {"action": "decline"})
 
 

@@ -64,7 +64,7 @@ from mcp_tasks_proto.wire.schema import record_from_json, record_to_json, task_v
 from tests.model.exploring_requester import Bounds, SmallWorld
 from tests.model.test_every_requester_state import comes_to_an_end, go_on
 from tests.model.test_pair import LONG_MS
-from tests.model.workshop import Plan, Workshop, fits, make_pair, make_requester, outcome
+from tests.model.workshop import Plan, Workshop, fits, make_pair, make_requester
 from tests.model.workshop import call as call_tool
 from tests.unit.world import TASK, make_host, parked
 
@@ -351,7 +351,7 @@ def test_req7_who_stays_and_does_not_cancel_hears_of_the_true_end(script: Client
         pair.run(LONG_MS)
         now = ClientScript((("answer", True),), ("stay",)).play(pair, now, restarted=make_requester)
     assert pair.settle(now, within_ms=LONG_MS)
-    assert left or ("cancel", True) in script.steps or fits("complete", outcome(pair, now))
+    assert left or ("cancel", True) in script.steps or fits("complete", pair.requester.outcomes[now])
 
 
 def test_upd4_what_fits_no_question_is_tried_and_not_sent() -> None:
@@ -431,4 +431,4 @@ def test_req6_a_restart_goes_on_with_a_task_and_with_nothing_else() -> None:
     assert pair.settle(now, within_ms=LONG_MS)
     assert again.play(pair, now, restarted=restarted) == now
     assert restarts == 1
-    assert fits("complete", outcome(pair, now))
+    assert fits("complete", pair.requester.outcomes[now])

@@ -2,16 +2,15 @@
 
 :class:`ServerModel` is the server: what each answer must be, after whatever happened before.
 :class:`RequesterModel` is the requester: what a client sends and tells its callers.
-:class:`LegacyServerModel` and :class:`LegacyRequesterModel` are the two toward a peer of 2025-11-25. The proxy
-is in :mod:`mcp_tasks_proto.testing.model.proxy`.
+:class:`LegacyServerModel` and :class:`LegacyRequesterModel` are the two toward a peer of 2025-11-25. The
+proxy is in :mod:`mcp_tasks_proto.testing.model.proxy`.
 
-They were written from the contract and know no engine, no table and no store. A server's is one dictionary
-of tasks, one event after the other, each done at once. Tell it what happens to a server, in the order in
+All were written from the contract and know no engine, no table and no store. A server is one dictionary of
+tasks, one event after the other, each done at once. Tell its model what happens to a server, in the order in
 which that server made it durable, and compare what it says with what the server answered: :func:`difference`
-does.
-Times are Unix milliseconds and are given with each event.
+does. Times are Unix milliseconds and are given with each event.
 
-What it leaves to the server: texts, ``lastUpdatedAt`` (it counts the changes of a view instead, LIFE.5), and
+What the model of a server leaves to it: texts, ``lastUpdatedAt`` (it counts the changes of a view instead, LIFE.5), and
 the caps of a store (TTL.2). ``docs/testing.md`` shows each at work.
 """
 

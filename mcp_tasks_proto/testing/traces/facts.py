@@ -317,7 +317,7 @@ def _said_in_session(request_id: Any, method: str, words: Words) -> dict[str, An
 
 def _initialize_params(words: Words) -> dict[str, Any]:
     declared = _declared(words)
-    tasks = {"tasks": {}} if declared.get("tasks") else {}
+    tasks: dict[str, Any] = {"tasks": {}} if declared.get("tasks") else {}
     return {
         "protocolVersion": LEGACY_VERSION,
         "capabilities": {**declared["capabilities"], **tasks},
