@@ -7,7 +7,6 @@ their own names. ``docs/testing.md`` shows them at work.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -31,6 +30,7 @@ from mcp_tasks_proto.records import InputEntry, Resumption, TaskRecord
 from mcp_tasks_proto.testing.messages import request
 from mcp_tasks_proto.testing.model import ModelCaller
 from mcp_tasks_proto.vocabulary import TASKS_EXTENSION
+from mcp_tasks_proto.wire.jsonrpc import encode
 
 __all__ = [
     "ToolScript",
@@ -250,7 +250,7 @@ def hostile_bytes() -> SearchStrategy[bytes]:
     twice, lone surrogates, a byte order mark, bytes that are not UTF-8, two values, half a value, 10 000
     brackets. None of it may be served (WIRE.2).
     """
-    whole = valid_messages().map(lambda message: json.dumps(message).encode())
+    whole = valid_messages().map(encode)
     literals = st.sampled_from(
         [b"NaN", b"-Infinity", b"1e999", b"9" * 5_000, b"01", b"'a'", b'"\\ud800"', b'"\x00"', b'"\xff"']
     )

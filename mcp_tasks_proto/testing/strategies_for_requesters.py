@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 from attrs import frozen
@@ -223,8 +222,10 @@ def _answer(pair: Pair, call: Hashable, answer: Callable[[Prompt], Mapping[str, 
         if answer is not None:
             pair.tell_requester(AnswerGiven(call, prompt.key, answer(prompt)))
             continue
-        with suppress(LocalProtocolError):
+        try:
             pair.tell_requester(AnswerGiven(call, prompt.key, {"action": "maybe"}))
+        except LocalProtocolError:
+            continue
 
 
 def _restart(pair: Pair, call: Hashable, restarted: Callable[[], RequesterHost]) -> Hashable:

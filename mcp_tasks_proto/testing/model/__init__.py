@@ -10,8 +10,8 @@ tasks, one event after the other, each done at once. Tell its model what happens
 which that server made it durable, and compare what it says with what the server answered: :func:`difference`
 does. Times are Unix milliseconds and are given with each event.
 
-What the model of a server leaves to it: texts, ``lastUpdatedAt`` (it counts the changes of a view instead, LIFE.5), and
-the caps of a store (TTL.2). ``docs/testing.md`` shows each at work.
+What the model of a server leaves to it: texts, ``lastUpdatedAt`` (it counts the changes of a view instead,
+LIFE.5), and the caps of a store (TTL.2). ``docs/testing.md`` shows each at work.
 """
 
 from mcp_tasks_proto.testing.model.agenda import ModelBounds
