@@ -52,6 +52,7 @@ from mcp_tasks_proto.testing.strategies import (
     hostile_bytes,
     hostile_messages,
     input_requests,
+    legacy_messages,
     messages,
     nearly_valid_messages,
     records,
@@ -190,6 +191,17 @@ def test_valid_messages_are_of_every_method_that_is_served() -> None:
 def mentions(word: str, message: Any) -> bool:
     """Whether a message has this in its JSON."""
     return word in json.dumps(message)
+
+
+def test_legacy_messages_are_requests_notifications_and_answers() -> None:
+    """LEG.4 to LEG.8: of every method about tasks, and with the ids that they are given."""
+    methods = ["tasks/get", "tasks/result", "tasks/cancel", "tasks/list", "ping", "notifications/cancelled"]
+    traits: dict[str, Callable[[Any], bool]] = {
+        method: partial(mentions, f'"method": "{method}"') for method in methods
+    }
+    traits["an answer"] = lambda message: "result" in message and "method" not in message
+    traits["the id"] = partial(mentions, f'{{"taskId": "{TASK}"}}')
+    look_for(legacy_messages(st.just(TASK)), traits)
 
 
 def test_inp2_tools_ask_in_every_way_that_there_is() -> None:
