@@ -3,7 +3,8 @@
 from mcp_tasks_proto.testing.host import ServerHost
 from mcp_tasks_proto.testing.messages import request
 from mcp_tasks_proto.testing.network import Crash, Fate, Network
-from mcp_tasks_proto.testing.pair import Pair, Passage
+from mcp_tasks_proto.testing.pair import Pair
+from mcp_tasks_proto.testing.passages import Passage
 from mcp_tasks_proto.testing.promises import Promises
 from mcp_tasks_proto.testing.proxy_host import ProxyHost, ProxyStore
 from mcp_tasks_proto.testing.recordings import Recorder, Replay, replay
