@@ -1,5 +1,6 @@
 """Tools for testing the engines, and programs built on them. Pure, like the engines themselves."""
 
+from mcp_tasks_proto.testing.client import Client
 from mcp_tasks_proto.testing.host import ServerHost
 from mcp_tasks_proto.testing.messages import request
 from mcp_tasks_proto.testing.network import Crash, Fate, Network
@@ -12,6 +13,7 @@ from mcp_tasks_proto.testing.requester_host import RequesterHost
 from mcp_tasks_proto.testing.store import DictStore
 
 __all__ = [
+    "Client",
     "Crash",
     "DictStore",
     "Fate",

@@ -18,6 +18,7 @@ from mcp_tasks_proto import (
     Input,
     LegacyInput,
     MessageReceived,
+    OpenStream,
     RejectReport,
     Reply,
     RequestCancel,
@@ -28,6 +29,7 @@ from mcp_tasks_proto import (
     StartWork,
     Step,
     StopCall,
+    StreamRequested,
     TaskSupport,
     TimePassed,
     ToolDeclaration,
@@ -704,3 +706,9 @@ def test_a_process_that_speaks_2025_11_25_is_told_what_tasks_there_are() -> None
     say(request_message(4, "tasks/list", {}))
     assert said[-1].message["error"]["data"] == {"reason": "store_unavailable"}
     assert len(said) == 4
+    head = HttpHead(headers={"mcp-session-id": "s", "mcp-protocol-version": "2025-11-25"}, method="GET")
+    story.network.converse(
+        "node-1", lambda number: StreamRequested(exchange=number, http=head, principal="ada"), said.append
+    )
+    story.network.run(100)
+    assert [type(one) for one in said[4:]] == [OpenStream]
