@@ -384,7 +384,7 @@ class Stammering(ServerEngine):
         """Do as told, and once more."""
         step = super().handle(fact, now=now)
         twice = [effect for effect in step.effects for _ in range(1 + isinstance(effect, Reply))]
-        return evolve(step, effects=twice)
+        return evolve(step, effects=tuple(twice))
 
 
 def stammering(name: str) -> ServerEngine:

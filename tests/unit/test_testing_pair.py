@@ -265,7 +265,7 @@ def test_the_server_is_held_to_its_promises() -> None:
         def handle(self, fact: Any, *, now: int) -> Step:
             step: Step = self.engine.handle(fact, now=now)
             twice = [effect for effect in step.effects for _ in range(1 + isinstance(effect, Reply))]
-            return evolve(step, effects=twice)
+            return evolve(step, effects=tuple(twice))
 
     pair = make_pair(Workshop(Plan()))
     stammering: Any = Stammering(pair.server.engine)
