@@ -22,7 +22,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-from attrs import define, field, frozen, validators
+from attrs import define, field, frozen
 
 from mcp_tasks_proto.effects import Delete, Effect, OpenStream, Reply, Save, Send, Step, StoreEffect
 from mcp_tasks_proto.inputs import (
@@ -142,9 +142,9 @@ class Network:
     passages: Iterable[Passage] = field(default=(), on_setattr=from_now_on)
     """What the network does with what clients send, message by message. What arrives again does so at the
     same process, if that is still there. Those that are set anew count from then on."""
-    lease_ms: int = field(default=2_000, validator=validators.gt(0))
+    lease_ms: int = 2_000
     """After so much silence a process is taken for gone."""
-    restart_ms: int = duration(500)
+    restart_ms: int = 500
     """From the end of a process to the beginning of the next."""
     skews: Iterable[int] = ()
     """By how many milliseconds the clock of each process is ahead, in the order in which they begin; of those
@@ -172,6 +172,8 @@ class Network:
     _numbers: count[int] = field(init=False, factory=lambda: count(1))
 
     def __attrs_post_init__(self) -> None:
+        if self.lease_ms <= 0 or self.restart_ms < 0:  # no validators, which would make every assignment slow
+            raise ValueError(f"a lease of {self.lease_ms} ms, a restart after {self.restart_ms} ms")
         self._fates, self._passages = iter(self.fates), iter(self.passages)
         self._skews = iter(self.skews)
         self._names = (f"node-{number}" for number in count(1))
@@ -325,7 +327,7 @@ class Network:
 
     def tell(self, name: str, fact: Input | LegacyInput) -> None:
         """Hand a fact to a process's engine as soon as it is awake, and see to what comes of it."""
-        node = self._find(name)
+        node = self._nodes.get(name) or self._find(name)
         if node is None:
             return
         if node.awake_at > self.now:

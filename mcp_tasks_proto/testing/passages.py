@@ -10,7 +10,7 @@ from attrs import Attribute, field, frozen, validators
 __all__ = ["NEVER_MS", "Passage", "duration", "from_now_on", "moment"]
 
 NEVER_MS: Final = 2**63
-NO_LESS_THAN_NONE: Final = [validators.instance_of(int), validators.ge(0)]
+NO_LESS_THAN_NONE: Final = validators.ge(0)
 
 
 def duration(default_ms: int) -> Any:
