@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from mcp_tasks_proto.errors import LocalProtocolError
-from mcp_tasks_proto.requester import AnswerGiven, CancelWanted, Prompt, WaitAbandoned
+from mcp_tasks_proto.requester import AnswerGiven, Prompt, WaitAbandoned
+from mcp_tasks_proto.testing.client import Client
 from mcp_tasks_proto.testing.pair import Pair
 from mcp_tasks_proto.testing.requester_host import RequesterHost
 from mcp_tasks_proto.testing.strategies import input_requests, json_values, task_ids
@@ -185,57 +186,57 @@ class ClientScript:
 
     def play(
         self,
-        pair: Pair,
+        world: Pair | Client,
         call: Hashable,
         *,
         restarted: Callable[[], RequesterHost],
         answer: Callable[[Prompt], Mapping[str, Any]] = _declined,
     ) -> Hashable:
-        """Live through it with a call that the pair's requester was told of; return what it is called now.
+        """Live through it with a call that was made there; return what the call is called now.
 
         ``restarted`` makes the host of each process that goes on, where the call has another name.
         ``answer`` answers a question; unless said otherwise it declines. Who stays has not waited yet:
-        ``pair.settle`` does.
+        ``world.settle`` does.
 
         Raises ``ValueError`` for a step that there is not.
         """
         for step in self.steps:
             match step:
                 case ("wait", milliseconds):
-                    pair.run(milliseconds)
+                    world.run(milliseconds)
                 case ("answer", fits):
-                    _answer(pair, call, answer if fits else None)
+                    _answer(world, call, answer if fits else None)
                 case ("restart",):
-                    call = _restart(pair, call, restarted)
+                    call = _restart(world, call, restarted)
                 case ("cancel", wait):
-                    pair.tell_requester(CancelWanted(call, wait))
+                    world.cancel(call, wait=wait)
                 case _:
                     raise ValueError(f"not a step of a ClientScript: {step}")
         if self.end == ("leave",):
-            pair.tell_requester(WaitAbandoned(call))
+            world.tell_requester(WaitAbandoned(call))
         return call
 
 
-def _answer(pair: Pair, call: Hashable, answer: Callable[[Prompt], Mapping[str, Any]] | None) -> None:
+def _answer(
+    world: Pair | Client, call: Hashable, answer: Callable[[Prompt], Mapping[str, Any]] | None
+) -> None:
     """Answer what is on show of this call; ``None``: with what fits nothing, and must not be taken."""
-    for prompt in [one for one in pair.requester.on_show.values() if one.call == call]:
+    for prompt in [one for one in world.requester.on_show.values() if one.call == call]:
         if answer is not None:
-            pair.tell_requester(AnswerGiven(call, prompt.key, answer(prompt)))
+            world.tell_requester(AnswerGiven(call, prompt.key, answer(prompt)))
             continue
         try:
-            pair.tell_requester(AnswerGiven(call, prompt.key, {"action": "maybe"}))
+            world.tell_requester(AnswerGiven(call, prompt.key, {"action": "maybe"}))
         except LocalProtocolError:
             continue
 
 
-def _restart(pair: Pair, call: Hashable, restarted: Callable[[], RequesterHost]) -> Hashable:
-    reference = pair.requester.references.get(call)
-    if reference is None or call in pair.requester.outcomes:
+def _restart(world: Pair | Client, call: Hashable, restarted: Callable[[], RequesterHost]) -> Hashable:
+    reference = world.requester.references.get(call)
+    if reference is None or call in world.requester.outcomes:
         return call
-    pair.crash(restarted())
-    again = pair.requester.resume(reference)
-    pair.see_to(pair.requester.effects)
-    return again
+    world.crash(restarted())
+    return world.resume(reference)
 
 
 def client_scripts(max_steps: int = 6) -> SearchStrategy[ClientScript]:

@@ -66,7 +66,6 @@ from tests.model.exploring_requester import Bounds, SmallWorld
 from tests.model.test_every_requester_state import comes_to_an_end, go_on
 from tests.model.test_pair import LONG_MS
 from tests.model.workshop import Plan, Workshop, fits, make_pair, make_requester
-from tests.model.workshop import call as call_tool
 from tests.unit.world import TASK, make_host, parked
 
 EVERYTHING: Final[dict[str, Any]] = {"elicitation": {"form": {}, "url": {}}, "roots": {}, "sampling": {}}
@@ -349,7 +348,7 @@ def played(*steps: tuple[Any, ...], end: tuple[str] = ("stay",), **how: Any) -> 
     workshop = Workshop(SCRIPTED)
     pair = make_pair(workshop, answer_ms=None)
     script = ClientScript(steps, end)
-    return pair, workshop, script.play(pair, call_tool(pair), restarted=make_requester, **how)
+    return pair, workshop, script.play(pair, pair.call(), restarted=make_requester, **how)
 
 
 @settings(max_examples=60, deadline=None)
@@ -416,9 +415,7 @@ def test_a_caller_that_declines_has_an_answer_to_every_kind_of_question(method: 
         requester=RequesterHost(engine=RequesterEngine(settings=settings)), server=make_host(), work=work
     )
     script = ClientScript((("wait", 10_000), ("answer", True), ("wait", 10_000)), ("stay",))
-    key = pair.requester.call("optional")
-    pair.see_to(pair.requester.effects)
-    script.play(pair, key, restarted=make_requester)
+    script.play(pair, pair.call("optional"), restarted=make_requester)
     assert len(delivered) == 1
 
 
@@ -433,7 +430,7 @@ def test_req6_a_restart_goes_on_with_a_task_and_with_nothing_else() -> None:
 
     workshop = Workshop(Plan(poll_interval_ms=400))
     pair = make_pair(workshop)
-    key, again = call_tool(pair), ClientScript((("restart",),), ("stay",))
+    key, again = pair.call(), ClientScript((("restart",),), ("stay",))
     assert again.play(pair, key, restarted=restarted) == key
     pair.run(100)
     before = pair.requester
