@@ -252,7 +252,7 @@ def test_upd4_an_answer_that_does_not_fit_is_the_hosts_mistake_and_the_prompt_st
         {"action": "accept", "content": {"name": 1}},
         not_json,
     ):
-        with pytest.raises(LocalProtocolError):
+        with pytest.raises(LocalProtocolError, match=r"^AnswerGiven: (a response|content|an|not JSON)"):
             host.answer(call, "k", wrong)
     assert (call, "k") in host.on_show
     host.answer(call, "k", ACCEPTED)

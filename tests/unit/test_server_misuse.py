@@ -304,6 +304,9 @@ def test_a_refusal_names_the_input_and_the_rule() -> None:
     assert data == "WorkFailed: not JSON: a value of type set"
     message = refused(host, WorkProgressed(task_id=TASK, token=1, status_message=cast(Any, 5)))
     assert message == "WorkProgressed: status_message is a string"
+    unnamed = WorkAskedInput(task_id=TASK, token=1, ask=cast(Any, 5), requests={"confirm": form()})
+    assert refused(host, unnamed) == "WorkAskedInput: ask is a string"
+    assert refused(host, SaveRefused("?", cast(Any, 5))) == "SaveRefused: limit is a string"
 
 
 def test_a_save_without_a_quota_is_not_refused() -> None:
