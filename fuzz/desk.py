@@ -98,7 +98,7 @@ def _line(campaign: Campaign) -> str:
     return (
         f"{campaign.target}: {progress.seconds:.0f}/{campaign.seconds} s, {progress.executions} executions "
         f"({progress.executions_per_second}/s), {progress.edges} edges, corpus {progress.corpus}, "
-        f"{int(campaign.finding is not None)} findings"
+        f"{_number(int(campaign.finding is not None), 'finding')}"
     )
 
 
@@ -208,7 +208,8 @@ def replay_files(files: Mapping[str, Sequence[Path]]) -> int:
             worst = 2
             continue
         found, troubles = _replayed(check, paths)
-        print(f"{target}: {len(paths) - len(troubles)} inputs, {len(found)} findings", flush=True)
+        replayed = _number(len(paths) - len(troubles), "input")
+        print(f"{target}: {replayed}, {_number(len(found), 'finding')}", flush=True)
         for trouble in troubles if paths else [f"there is nothing in {shown(SEEDS / target)}"]:
             worst = 2
             print(f"  not replayed: {trouble}")
@@ -220,3 +221,7 @@ def replay_files(files: Mapping[str, Sequence[Path]]) -> int:
                 print(finding.report)
             told.append(finding)
     return worst
+
+
+def _number(count: int, of: str) -> str:
+    return f"{count} {of}" if count == 1 else f"{count} {of}s"

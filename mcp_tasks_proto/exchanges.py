@@ -97,7 +97,7 @@ class OpenExchanges(ABC, Generic[_Exchange]):
     def received(self, received: MessageReceived) -> None:
         """Take in a message."""
         if received.exchange in self.by_key:
-            raise LocalProtocolError("MessageReceived: this exchange is open already")
+            raise LocalProtocolError("this exchange is open already")
         message = parse_message(received.message)
         if isinstance(message, Request):
             self._request(received, message)

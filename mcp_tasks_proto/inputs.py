@@ -182,6 +182,8 @@ class CallReturned:
 
     exchange: Hashable
     result: Mapping[str, Any]
+    """JSON, which is not looked at here, for that would cost as much as writing it: whoever writes the reply
+    finds out."""
 
 
 @frozen

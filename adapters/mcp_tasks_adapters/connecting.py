@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Final, Protocol, Unpack
 
 from mcp_tasks_adapters.client.client import Client
 from mcp_tasks_adapters.client.driver import ClientDriver, Transport
@@ -21,7 +22,11 @@ from mcp_tasks_proto.limits import Limits
 from mcp_tasks_proto.requester import RequesterSettings
 from mcp_tasks_proto.wire.jsonrpc import encode
 
-__all__ = ["Connector", "http_transports", "stdio_transports"]
+__all__ = ["Connector", "http_transports", "keep_alive", "stdio_transports"]
+
+PROBES: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+"""After how many seconds of silence a connection is probed, how far apart and how often, under the names that
+systems have for that."""
 
 
 class Connector:
@@ -101,6 +106,25 @@ async def _running(
         driver.close()
         loop.close()
         await loop.finish(None, transport.close)
+
+
+class Socket(Protocol):
+    """What the loops have for a socket."""
+
+    def setsockopt(self, level: int, option: int, value: int, /) -> object:
+        """Set an option."""
+
+
+def keep_alive(connection: Socket) -> None:
+    """Have the system find out that the other side is gone without a word.
+
+    On a stream on which a server is silent for hours, until it asks something, nothing else would.
+    """
+    with suppress(OSError):  # it has ended already, and will say so itself
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in PROBES.items():
+            if hasattr(socket, name):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def http_transports(

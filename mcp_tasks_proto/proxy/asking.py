@@ -43,9 +43,8 @@ class Asking:
         """The host answers. Raises :class:`LocalProtocolError` for an answer to what was not asked."""
         kinds, then = self._open.get(fact.token, ((), None))
         if then is None or not isinstance(fact, kinds):
-            raise LocalProtocolError(f"{type(fact).__name__} carries the token of an open question")
-        if isinstance(fact, RandomDrawn):
-            check_random(fact.random)
+            raise LocalProtocolError("its token is that of an open question that it answers")
+        _check(fact)
         del self._open[fact.token]
         then(fact)
 
@@ -98,3 +97,17 @@ class Asking:
         token = next(self._tokens)
         self._open[token] = (kinds, then)
         return token
+
+
+def _check(fact: HostAnswer) -> None:
+    """Refuse, as :class:`LocalProtocolError`, an answer that is none."""
+    if isinstance(fact, RandomDrawn):
+        check_random(fact.random)
+    elif isinstance(fact, TaskLoaded):
+        if not isinstance(fact.binding, Binding | None) or not isinstance(fact.snapshot, Snapshot | None):
+            raise LocalProtocolError("what is loaded is a Binding and a Snapshot, or None")
+    elif isinstance(fact, SnapshotKept):
+        if not isinstance(fact.snapshot, Snapshot):
+            raise LocalProtocolError("what is kept is a Snapshot")
+    elif isinstance(fact, SaveRefused) and not isinstance(fact.limit, str):
+        raise LocalProtocolError("limit is a string")

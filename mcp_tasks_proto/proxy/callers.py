@@ -11,7 +11,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from mcp_tasks_proto.effects import StopCall
-from mcp_tasks_proto.errors import STOPPING, ErrorObject, internal_error
+from mcp_tasks_proto.errors import STOPPING, ErrorObject, LocalProtocolError, internal_error
 from mcp_tasks_proto.exchanges import OpenExchanges
 from mcp_tasks_proto.inputs import HttpHead, MessageReceived
 from mcp_tasks_proto.negotiation import TASK_METHODS, Accepted, Reason, negotiate
@@ -106,6 +106,8 @@ class Callers(OpenExchanges[Exchange]):
         access, legacy = shared.settings.access, False
         if isinstance(received, MessageAdmitted):
             access, legacy = received.access, received.legacy
+            if not isinstance(access, Access):
+                raise LocalProtocolError("access is an Access")
         exchange = Exchange(
             key=received.exchange,
             request=request,

@@ -57,7 +57,7 @@ from mcp_tasks_proto.proxy.listening import Listeners
 from mcp_tasks_proto.proxy.orphans import Orphan, Orphans
 from mcp_tasks_proto.proxy.promoting import Ending, Promotions
 from mcp_tasks_proto.proxy.rounds import Rounds
-from mcp_tasks_proto.proxy.settings import ProxySettings
+from mcp_tasks_proto.proxy.settings import Access, ProxySettings
 from mcp_tasks_proto.proxy.shared import Shared
 from mcp_tasks_proto.proxy.streams import CallerStream, Listened
 from mcp_tasks_proto.proxy.tasks import TaskRequests
@@ -202,9 +202,9 @@ class ProxyEngine:
         shared.out.clear()
         try:
             handler(input)
-        except LocalProtocolError:
+        except LocalProtocolError as error:
             shared.now = before
-            raise
+            raise LocalProtocolError(f"{type(input).__name__}: {error}") from error
         return ProxyStep(tuple(shared.out), shared.timers.next)
 
     def in_flight(self, connection: Hashable, request_id: str | int) -> bool:
@@ -265,6 +265,8 @@ class ProxyEngine:
             self._purge()
 
     def _access_changed(self, changed: AccessChanged) -> None:
+        if not isinstance(changed.access, Access | None):
+            raise LocalProtocolError("access is an Access, or None")
         exchange = self._callers.find(changed.exchange)
         if exchange is None:
             return

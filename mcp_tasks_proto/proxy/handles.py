@@ -168,7 +168,7 @@ def check_random(random: bytes) -> None:
     size = len(random) if isinstance(random, bytes) else 0
     if not 0 < size <= MOST_RANDOM_BYTES or size % RANDOM_BYTES:
         raise LocalProtocolError(
-            f"RandomDrawn carries {RANDOM_BYTES} random bytes, "
+            f"it carries {RANDOM_BYTES} random bytes, "
             f"or a multiple of that, up to {MOST_RANDOM_BYTES} (PRX.5)"
         )
 

@@ -190,7 +190,7 @@ class UpstreamRequests:
 
     def answered(self, name: int, message: Any, http_status: int | None) -> None:
         """An upstream has answered. One that was given up may still do so."""
-        sent = self._known(name, "UpstreamAnswered")
+        sent = self._known(name)
         if sent is None:
             return
         answer = _read(name, message, http_status)
@@ -204,14 +204,14 @@ class UpstreamRequests:
 
     def failed(self, name: int, *, was_sent: bool) -> None:
         """A transport has failed."""
-        sent = self._known(name, "UpstreamFailed")
+        sent = self._known(name)
         if sent is not None:
             self._end(name)
             sent.then(Answer(trouble=Trouble.UNAVAILABLE, sent=was_sent))
 
     def notified(self, name: int, message: Any) -> None:
         """An upstream says something on the way. What is no notification is no concern of anybody's."""
-        sent = self._known(name, "UpstreamNotified")
+        sent = self._known(name)
         notification = parse_message(message)
         if sent is None or not isinstance(notification, Notification):
             return
@@ -225,10 +225,10 @@ class UpstreamRequests:
         self.stop(sent.name)
         sent.then(Answer(trouble=Trouble.UNAVAILABLE, final=True))
 
-    def _known(self, name: int, fact: str) -> Sent | None:
+    def _known(self, name: int) -> Sent | None:
         """Return a request in flight; ``None``: it was given up. One that never was is the host's mistake."""
         if type(name) is not int or not 0 < name <= self._newest:
-            raise LocalProtocolError(f"{fact}: no request has this name")
+            raise LocalProtocolError("no request has this name")
         return self._in_flight.get(name)
 
     def _end(self, name: int) -> None:

@@ -58,6 +58,8 @@ class Calls:
         """Take a call in, if there is room for one more."""
         if call.key in self.by_key:
             raise LocalProtocolError("this call is under way already")
+        if deadline_ms is not None and not isinstance(deadline_ms, int):
+            raise LocalProtocolError("deadline_ms is an integer, Unix milliseconds, or None")
         if len(self.by_key) + len(self.cancellations) >= self.requests.settings.limits.calls:
             message = "too many calls are under way (RequesterLimits.calls)"
             self.requests.out.append(Settle(call.key, Failed(code=None, message=message, fault=Fault.CALLER)))

@@ -65,7 +65,7 @@ from mcp_tasks_proto.requester.settings import RequesterSettings
 from mcp_tasks_proto.requester.tools import ToolList
 from mcp_tasks_proto.requester.watching import Watcher
 from mcp_tasks_proto.timers import LAST_MS, Timers
-from mcp_tasks_proto.wire.jsonrpc import Notification, Response, parse_message
+from mcp_tasks_proto.wire.jsonrpc import Notification, Response, encode, parse_message
 from mcp_tasks_proto.wire.reading import modern
 
 __all__ = ["RequesterEngine"]
@@ -131,9 +131,9 @@ class RequesterEngine:
         self._out.clear()
         try:
             handler(self, input)
-        except LocalProtocolError:
+        except LocalProtocolError as error:
             self._requests.now = before
-            raise
+            raise LocalProtocolError(f"{type(input).__name__}: {error}") from error
         return RequesterStep(tuple(self._out), self._timers.next)
 
     def tool(self, name: str) -> Mapping[str, Any] | None:
@@ -160,6 +160,7 @@ class RequesterEngine:
     # -- wishes ----------------------------------------------------------------------------------------
 
     def _call_wanted(self, wanted: CallWanted) -> None:
+        _check_wish(wanted.tool, wanted.arguments, wanted.meta)
         params = {"name": wanted.tool, "arguments": wanted.arguments}
         call = Call(key=wanted.call, method="tools/call", params=params, meta=wanted.meta)
         if not self._calls.open(call, wanted.deadline_ms):
@@ -170,8 +171,9 @@ class RequesterEngine:
             self._calls.send(call)
 
     def _request_wanted(self, wanted: RequestWanted) -> None:
+        _check_wish(wanted.method, wanted.params, wanted.meta)
         if wanted.method == "tools/call":
-            raise LocalProtocolError("RequestWanted: a tool call is a CallWanted")
+            raise LocalProtocolError("a tool call is a CallWanted")
         known = self._cache.get(wanted.method, wanted.params, self._requests.now)
         call = Call(key=wanted.call, method=wanted.method, params=wanted.params, meta=wanted.meta)
         if not self._calls.open(call, wanted.deadline_ms):
@@ -215,7 +217,8 @@ class RequesterEngine:
         if call is None or request is None:
             return
         if problem := check_response(request, given.response):
-            raise LocalProtocolError(f"AnswerGiven: {problem}")
+            raise LocalProtocolError(problem)
+        encode(given.response)  # which refuses what is not JSON: it is sent, and kept in references
         if call.watch is not None:
             self._questions.answer(call.watch, given.key, given.response)
             return
@@ -366,6 +369,14 @@ class RequesterEngine:
     def _speaks_otherwise(self, sent: Sent, error: ErrorObject) -> bool:
         """Whether an error is about the version, and there is another that both sides speak (NEG.2)."""
         return self._requests.adopt_offered(error) not in (None, sent.version)
+
+
+def _check_wish(name: Any, params: Any, meta: Any) -> None:
+    """Refuse, as :class:`LocalProtocolError`, what no request can be made of."""
+    if not isinstance(name, str):
+        raise LocalProtocolError("a tool or a method is named by a string")
+    if not isinstance(params, Mapping) or not isinstance(meta, Mapping):
+        raise LocalProtocolError("arguments, params and meta are objects")
 
 
 def _on_show(call: Call, key: str) -> Mapping[str, Any] | None:

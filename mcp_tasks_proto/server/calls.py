@@ -22,11 +22,12 @@ from mcp_tasks_proto.server.exchange import Awaits, Exchange
 from mcp_tasks_proto.server.exchanges import Exchanges
 from mcp_tasks_proto.server.methods import GivenInput, read_input
 from mcp_tasks_proto.server.operations import CreateTask
-from mcp_tasks_proto.server.reports import check_result, new_record
+from mcp_tasks_proto.server.reports import check_result, error_on_wire, new_record
 from mcp_tasks_proto.server.tasks import Tasks
 from mcp_tasks_proto.server.tools import Tools
 from mcp_tasks_proto.settings import ServerSettings, TaskSupport
 from mcp_tasks_proto.vocabulary import CACHEABLE_METHODS, INPUT_METHODS
+from mcp_tasks_proto.wire.jsonrpc import encode
 
 __all__ = ["Calls"]
 
@@ -102,19 +103,19 @@ class Calls:
 
     # -- what the host reports -----------------------------------------------------------------------
 
-    def _called(self, key: Hashable, fact: str) -> Exchange | None:
+    def _called(self, key: Hashable) -> Exchange | None:
         """Return the exchange of a call; ``None`` when its client went away meanwhile."""
         exchange = self.exchanges.by_key.get(key)
         if exchange is not None and exchange.awaits is not Awaits.CALL:
-            raise LocalProtocolError(f"{fact}: no call is running in this exchange")
+            raise LocalProtocolError("no call is running in this exchange")
         return exchange
 
     def returned(self, returned: CallReturned) -> None:
         """The handler has a result."""
-        exchange = self._called(returned.exchange, "CallReturned")
+        exchange = self._called(returned.exchange)
         if exchange is None:
             return
-        check_result("CallReturned", returned.result)
+        check_result(returned.result)
         body = dict(returned.result)
         if exchange.request.method in CACHEABLE_METHODS:
             body.setdefault("ttlMs", 0)
@@ -123,26 +124,27 @@ class Calls:
 
     def failed(self, failed: CallFailed) -> None:
         """The handler has an error."""
-        exchange = self._called(failed.exchange, "CallFailed")
+        exchange = self._called(failed.exchange)
         if exchange is not None:
+            encode(error_on_wire(failed.error))
             self.exchanges.fail(exchange, failed.error)
 
     def notified(self, notified: CallNotified) -> None:
         """The handler has something to tell before it ends."""
-        exchange = self._called(notified.exchange, "CallNotified")
+        exchange = self._called(notified.exchange)
         if exchange is not None:
             self.out.extend(exchange.notify(notified))
 
     def asked_input(self, asked: CallAskedInput) -> None:
         """The handler asks the client, and will be called anew with the answers (INP.4)."""
-        exchange = self._called(asked.exchange, "CallAskedInput")
+        exchange = self._called(asked.exchange)
         if exchange is None:
             return None
         request = exchange.request
         if request.method not in INPUT_METHODS:
-            raise LocalProtocolError(f"CallAskedInput: {request.method} cannot ask for input")
+            raise LocalProtocolError(f"{request.method} cannot ask for input")
         if problem := check_requests(asked.requests):
-            raise LocalProtocolError(f"CallAskedInput: {problem}")
+            raise LocalProtocolError(problem)
         if missing := missing_capabilities(asked.requests, exchange.capabilities):
             return self.exchanges.fail(exchange, missing_capability(missing))
         limits = self.settings.limits
@@ -163,11 +165,11 @@ class Calls:
 
     def became_task(self, became: CallBecameTask) -> None:
         """The handler offers to go on as a task (LIFE.3)."""
-        exchange = self._called(became.exchange, "CallBecameTask")
+        exchange = self._called(became.exchange)
         if exchange is None:
             return None
         if not exchange.can_create_task:
-            raise LocalProtocolError("CallBecameTask: this call may not become a task (NEG.5)")
+            raise LocalProtocolError("this call may not become a task (NEG.5)")
         limits = self.settings.limits
         record = new_record(became, exchange, limits, self.tasks.now, self.node)
         if self.tasks.workers >= limits.workers:

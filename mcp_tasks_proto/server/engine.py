@@ -65,7 +65,7 @@ from mcp_tasks_proto.server.operations import (
 )
 from mcp_tasks_proto.server.reports import operation_of, resumed_work
 from mcp_tasks_proto.server.task_requests import TaskRequests
-from mcp_tasks_proto.server.tasks import Tasks
+from mcp_tasks_proto.server.tasks import Tasks, check_record
 from mcp_tasks_proto.server.tools import Tools
 from mcp_tasks_proto.settings import ServerSettings, ToolDeclaration
 from mcp_tasks_proto.subscriptions import Streams
@@ -180,9 +180,9 @@ class ServerEngine:
         out.clear()
         try:
             handler(input)
-        except LocalProtocolError:
+        except LocalProtocolError as error:
             tasks.now = before
-            raise
+            raise LocalProtocolError(f"{type(input).__name__}: {error}") from error
         return Step(tuple(out), tasks.timers.next)
 
     def concerns(self, task_id: str) -> bool:
@@ -253,6 +253,7 @@ class ServerEngine:
     # -- store, time, operation ------------------------------------------------------------------------
 
     def _record_changed(self, changed: RecordChanged) -> None:
+        check_record(changed.record)
         self._tasks.news(changed.record)
 
     def _record_removed(self, removed: RecordRemoved) -> None:

@@ -14,7 +14,7 @@ from mcp_tasks_proto.inputs import CallNotified
 from mcp_tasks_proto.records import Resumption
 from mcp_tasks_proto.subscriptions import Outbox
 from mcp_tasks_proto.vocabulary import LOG_LEVEL, PROGRESS_TOKEN
-from mcp_tasks_proto.wire.jsonrpc import Request, is_id, notification_message
+from mcp_tasks_proto.wire.jsonrpc import Request, encode, is_id, notification_message
 
 __all__ = ["LOG_LEVELS", "Awaits", "Exchange"]
 
@@ -64,6 +64,9 @@ class Exchange:
 
     def notify(self, report: CallNotified) -> tuple[Send, ...]:
         """Pass on what the handler reports, if the request asked for such reports."""
+        if not isinstance(report.params, Mapping):
+            raise LocalProtocolError("params is an object")
+        encode(dict(report.params))  # which refuses what is not JSON
         if not self.takes_notifications:
             return ()
         meta = self.request.params["_meta"]
@@ -80,7 +83,7 @@ class Exchange:
                 subject = self._logged
                 params = dict(report.params)
             case _:
-                raise LocalProtocolError(f"CallNotified: a call cannot send {report.method}")
+                raise LocalProtocolError(f"a call cannot send {report.method}")
         if self.outbox is None:
             self.outbox = Outbox(self.key)
         self.outbox.drop(self._logged - LOG_BACKLOG)
@@ -92,5 +95,5 @@ def _wants_level(threshold: Any, level: Any) -> bool:
     if threshold not in LOG_LEVELS:
         return False
     if level not in LOG_LEVELS:
-        raise LocalProtocolError(f"CallNotified: a log message's level is one of {', '.join(LOG_LEVELS)}")
+        raise LocalProtocolError(f"a log message's level is one of {', '.join(LOG_LEVELS)}")
     return LOG_LEVELS.index(level) >= LOG_LEVELS.index(threshold)

@@ -47,7 +47,16 @@ from mcp_tasks_proto.server.operations import (
 )
 from mcp_tasks_proto.wire.jsonrpc import SCALARS, encode, encode_checked, json_size
 
-__all__ = ["check_result", "copied", "is_task_id", "new_record", "operation_of", "resumed_work"]
+__all__ = [
+    "check_result",
+    "check_text",
+    "copied",
+    "error_on_wire",
+    "is_task_id",
+    "new_record",
+    "operation_of",
+    "resumed_work",
+]
 
 TASK_ID: Final = pattern(r"[A-Za-z0-9._~-]{21,256}")
 """A task id: header-safe, and long enough for 122 random bits at 6 bits a character (LIFE.6)."""
@@ -62,14 +71,35 @@ def is_task_id(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and TASK_ID.fullmatch(value) is not None
 
 
-def check_result(fact: str, result: Any) -> None:
+def check_result(result: Any) -> None:
     """Refuse, as :class:`LocalProtocolError`, what is no final result (LIFE.7)."""
     if not isinstance(result, Mapping):
-        raise LocalProtocolError(f"{fact}: a result is an object")
+        raise LocalProtocolError("a result is an object")
     if result.get("resultType") in ("task", "input_required"):
-        raise LocalProtocolError(f"{fact}: a task or a question is a fact of its own, not a result")
+        raise LocalProtocolError("a task or a question is a fact of its own, not a result")
     if "_meta" in result and not isinstance(result["_meta"], Mapping):
-        raise LocalProtocolError(f"{fact}: a result's _meta is an object")
+        raise LocalProtocolError("a result's _meta is an object")
+
+
+def check_text(what: str, text: Any) -> None:
+    """Refuse, as :class:`LocalProtocolError`, what is no string, or none that can be written."""
+    if not isinstance(text, str):
+        raise LocalProtocolError(f"{what} is a string")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise LocalProtocolError(f"{what} has no lone surrogates") from None
+
+
+def error_on_wire(error: Any) -> dict[str, Any]:
+    """Return an error as an object, with data that may be anything. Raises :class:`LocalProtocolError`."""
+    if not isinstance(error, ErrorObject):
+        raise LocalProtocolError("an error is an ErrorObject")
+    if not isinstance(error.code, int) or not isinstance(error.message, str):
+        raise LocalProtocolError("an error has a code, an integer, and a message, a string")
+    if not isinstance(error.extra, Mapping | None):
+        raise LocalProtocolError("an error's extra members are an object, or None")
+    return error.to_wire()
 
 
 def copied(value: Any) -> tuple[Any, int]:
@@ -104,7 +134,7 @@ def new_record(
 ) -> TaskRecord:
     """Return the record of a call that goes on as a task on ``node``. Raises :class:`LocalProtocolError`."""
     if not is_task_id(became.task_id):
-        raise LocalProtocolError(f"CallBecameTask: a task id matches {TASK_ID.pattern} (LIFE.6)")
+        raise LocalProtocolError(f"a task id matches {TASK_ID.pattern} (LIFE.6)")
     params = exchange.request.params
     poll_ms, ttl_ms, resumption = became.poll_interval_ms, became.ttl_ms, exchange.resumption
     return TaskRecord(
@@ -189,6 +219,7 @@ def _checkpointed(fact: WorkCheckpointed, limits: Limits) -> Operation | RejectR
 
 
 def _asked(fact: WorkAskedInput, limits: Limits) -> Operation | RejectReport:
+    check_text("ask", fact.ask)
     if problem := check_requests(fact.requests):
         return RejectReport(fact.token, problem)
     requests, size = copied(fact.requests)
@@ -210,7 +241,7 @@ def _withdrawn(fact: WorkWithdrewInput, limits: Limits) -> Operation:
 
 
 def _completed(fact: WorkCompleted, limits: Limits) -> Operation:
-    check_result("WorkCompleted", fact.result)
+    check_result(fact.result)
     result, size = copied(fact.result)
     if size > limits.result_bytes:
         error = limit_reached("result_bytes")
@@ -245,7 +276,7 @@ def _failed(fact: WorkFailed, limits: Limits) -> Operation:
 
 def _copied_error(error: ErrorObject, limits: Limits) -> tuple[ErrorObject, int]:
     """Return an error of the host's own, or what is said in place of one that is too large, and its size."""
-    wire, size = copied(error.to_wire())
+    wire, size = copied(error_on_wire(error))
     if size > limits.result_bytes:
         return limit_reached("result_bytes"), limits.result_bytes
     return evolve(error, data=wire.get("data")), size
@@ -314,4 +345,8 @@ _Message = TypeVar("_Message", str | None, str | Keep | None)
 
 
 def _cut(message: _Message, limits: Limits) -> _Message:
-    return message if message is None or message is KEEP else message[: limits.status_message_chars]
+    """Return a status message that is not too long. Raises :class:`LocalProtocolError` for what is none."""
+    if message is None or message is KEEP:
+        return message
+    check_text("status_message", message)
+    return message[: limits.status_message_chars]

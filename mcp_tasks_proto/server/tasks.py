@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 from attrs import define, field
 
@@ -58,11 +58,12 @@ from mcp_tasks_proto.server.operations import (
     Operation,
     Remove,
 )
+from mcp_tasks_proto.server.reports import check_text
 from mcp_tasks_proto.server.sweeping import Sweeping
 from mcp_tasks_proto.subscriptions import Streams
 from mcp_tasks_proto.timers import Timers, exponential_backoff
 
-__all__ = ["Tasks"]
+__all__ = ["Tasks", "check_record"]
 
 FIRST_RETRY_MS: Final = 250
 LAST_RETRY_MS: Final = 30_000
@@ -168,6 +169,8 @@ class Tasks:
     def loaded(self, loaded: Loaded) -> None:
         """The store answered a ``Load``."""
         question = self._loading(loaded.token)
+        if loaded.record is not None:
+            check_record(loaded.record)
         self._decide(question, loaded.record)
         del self._questions[loaded.token]
 
@@ -183,6 +186,8 @@ class Tasks:
 
     def conflicted(self, conflict: SaveConflict) -> None:
         """Somebody else saved first: decide again, on what is current now."""
+        if conflict.current is not None:
+            check_record(conflict.current)
         question, _ = self._written(conflict.token)
         question.conflicts += 1
         if question.conflicts < self.limits.save_attempts:
@@ -206,13 +211,14 @@ class Tasks:
 
     def refused(self, refused: SaveRefused) -> None:
         """The store is full (TTL.2)."""
+        check_text("limit", refused.limit)
         question = self._questions.get(refused.token)
         if (
             question is None
             or question.decision is None
             or not isinstance(question.operation, (CreateTask, AnswerTask))
         ):
-            raise LocalProtocolError("SaveRefused carries the token of an outstanding Save with a quota")
+            raise LocalProtocolError("its token is that of an outstanding Save with a quota")
         del self._questions[refused.token]
         self._conclude(question.operation, Decision(error=limit_reached(refused.limit)))
 
@@ -286,15 +292,13 @@ class Tasks:
     def _loading(self, token: Hashable) -> _Question:
         question = self._questions.get(token)
         if question is None or question.decision is not None:
-            raise LocalProtocolError("Loaded and LoadFailed carry the token of an outstanding Load")
+            raise LocalProtocolError("its token is that of an outstanding Load")
         return question
 
     def _written(self, token: Hashable) -> tuple[_Question, Decision]:
         question = self._questions.get(token)
         if question is None or question.decision is None:
-            raise LocalProtocolError(
-                "Saved, SaveConflict and SaveFailed carry the token of an outstanding Save or Delete"
-            )
+            raise LocalProtocolError("its token is that of an outstanding Save or Delete")
         del self._questions[token]
         self._resumptions -= question.decision.resumes
         return question, question.decision
@@ -389,8 +393,16 @@ class Tasks:
     def expired_found(self, found: ExpiredFound) -> None:
         """Remove one slice of expired records; the next is looked for when these are gone (TTL.2)."""
         if not self._sweeping.looks(found.token):
-            raise LocalProtocolError("ExpiredFound carries the token of an outstanding FindExpired")
+            raise LocalProtocolError("its token is that of an outstanding FindExpired")
+        for record in found.records:
+            check_record(record)
         expiry_ms = found.next_expiry_ms
         self._sweeping.found(len(found.records), None if expiry_ms is None else max(expiry_ms, self.now + 1))
         for record in found.records:
             self._decide(_Question(Remove(task_id=record.task_id, swept=True)), record)
+
+
+def check_record(record: Any) -> None:
+    """Refuse, as :class:`LocalProtocolError`, what is no record."""
+    if not isinstance(record, TaskRecord):
+        raise LocalProtocolError("a record is a TaskRecord")

@@ -41,7 +41,8 @@ from mcp_tasks_proto.legacy.server import DualEraServer
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.server import ServerEngine
 from mcp_tasks_proto.testing.messages import request
-from mcp_tasks_proto.testing.pair import Passage, from_now_on
+from mcp_tasks_proto.testing.passages import NEVER_MS, Passage, duration, from_now_on, moment
+from mcp_tasks_proto.testing.promises import Promises
 from mcp_tasks_proto.testing.store import DictStore
 
 __all__ = ["Crash", "Fate", "Network"]
@@ -59,14 +60,14 @@ class Crash(Enum):
 
 @frozen(kw_only=True)
 class Fate:
-    """What becomes of one effect."""
+    """What becomes of one effect. Raises ``ValueError`` for less than no time."""
 
-    delay_ms: int = 1
+    delay_ms: int = duration(1)
     """How long it is on its way, and how long what comes of it is on its way back."""
     crash: Crash = Crash.NEVER
     fails: bool = False
     """Whether the store cannot do it (for what is asked of a store)."""
-    sleep_ms: int = 0
+    sleep_ms: int = duration(0)
     """How long the process hears nothing after it."""
     lost: bool = False
     """Whether it never arrives, nor does anything after it on its exchange, and nobody is told (for what is
@@ -80,6 +81,7 @@ CALM_PASSAGE = Passage(delay_ms=1)
 @define(eq=False)
 class _Node:
     engine: ServerEngine | DualEraServer
+    promises: Promises
     deadline: int | None = None
     skew_ms: int = 0
     """By how much its clock is ahead."""
@@ -94,8 +96,8 @@ class _Exchange:
     in_order: bool = False
     """Whether nothing that is said on it overtakes what was said before."""
     busy_until: int = 0
-    arrives_at: int = 0
-    """When the process hears of it."""
+    arrives_at: int | None = None
+    """When the process hears of it; ``None``: it does not."""
     again: int | None = None
     """The exchange on which it hears of the same once more."""
 
@@ -108,6 +110,10 @@ def _unheeded(*_: object) -> None:
     """What nobody listens to, or looks at."""
 
 
+def _never() -> bool:
+    return False
+
+
 @define(eq=False, kw_only=True)
 class Network:
     """Runs all of it, for as long as :meth:`run` says.
@@ -115,15 +121,19 @@ class Network:
     ``make_engine`` makes the engine of the process with a name. ``work`` is every process's tools and
     workers: what comes of an effect there, each thing after so many milliseconds. ``seen`` is called with
     each step before anything of it is carried out: whose it is, what the process was told, what it said to
-    that, and when, by its own clock.
+    that, and when, by its own clock. Then, and still before that, the ``promises`` of the process look at it,
+    which raise ``AssertionError`` where it breaks one: each process has its own, and those that it makes may
+    be of a subclass that knows of more.
 
-    An engine that was told the time must name a later deadline, or none: else ``AssertionError`` is raised,
-    for time would stand still.
+    A name that no process has ever had raises ``LookupError``; one whose process has ended does not. Raises
+    ``ValueError`` where anything is to happen before now.
     """
 
     make_engine: Callable[[str], ServerEngine | DualEraServer]
     work: Callable[[str, Effect], Iterable[tuple[int, Input]]]
     seen: Callable[[str, Input | LegacyInput, Step, int], None] = _unheeded
+    promises: Callable[[], Promises] = Promises
+    """Makes what a process's engine is held to."""
     size: int = 2
     """How many processes there are."""
     fates: Iterable[Fate] = field(default=(), on_setattr=from_now_on)
@@ -153,6 +163,8 @@ class Network:
     _ended: dict[str, int] = field(init=False, factory=dict)
     """When each process ended that is not known to be gone yet."""
     _names: Iterator[str] = field(init=False)
+    _begun: set[str] = field(init=False, factory=set)
+    """The names of all that there ever were."""
     _skews: Iterator[int] = field(init=False)
     _agenda: list[tuple[int, int, Callable[[], None]]] = field(init=False, factory=list)
     _order: count[int] = field(init=False, factory=count)
@@ -160,6 +172,8 @@ class Network:
     _numbers: count[int] = field(init=False, factory=lambda: count(1))
 
     def __attrs_post_init__(self) -> None:
+        if self.lease_ms <= 0 or self.restart_ms < 0:  # no validators, which would make every assignment slow
+            raise ValueError(f"a lease of {self.lease_ms} ms, a restart after {self.restart_ms} ms")
         self._fates, self._passages = iter(self.fates), iter(self.passages)
         self._skews = iter(self.skews)
         self._names = (f"node-{number}" for number in count(1))
@@ -226,15 +240,17 @@ class Network:
         node: str,
         arrives: Callable[[int], Input | LegacyInput],
         said: Callable[[Reply | Send | OpenStream | None], None],
+        *,
+        passage: Passage | None = None,
     ) -> int:
         """Have something arrive at a process, as the fact that ``arrives`` makes of its exchange.
 
         ``said`` is called with all that the process says on it, in order, or with ``None`` if the process
-        ends. So a client of 2025-11-25 is carried, who has sessions and streams. Return the exchange, for
-        :meth:`close`.
+        ends. So a client of 2025-11-25 is carried, who has sessions and streams. ``passage`` is what becomes
+        of it on the way, in place of the next of ``passages``. Return the exchange, for :meth:`close`.
         """
         number = next(self._numbers)
-        self._set_out(number, _Exchange(node, said, in_order=True), arrives)
+        self._set_out(number, _Exchange(node, said, in_order=True), arrives, passage)
         return number
 
     def close(self, number: int) -> None:
@@ -244,8 +260,9 @@ class Network:
         """
         exchange = self._exchanges.pop(number, None)
         if exchange is not None:
-            wait_ms = max(1, exchange.arrives_at - self.now)
-            self._after(wait_ms, partial(self.tell, exchange.node, ExchangeClosed(number)))
+            if exchange.arrives_at is not None:
+                wait_ms = max(1, exchange.arrives_at - self.now)
+                self._after(wait_ms, partial(self.tell, exchange.node, ExchangeClosed(number)))
             if exchange.again is not None:
                 self.close(exchange.again)
 
@@ -255,8 +272,9 @@ class Network:
 
     def crash(self, node: str) -> None:
         """End a process. Who waits for an answer of it learns that none will come."""
-        if self._nodes.pop(node, None) is None:
+        if self._find(node) is None:
             return
+        del self._nodes[node]
         self._ended[node] = self.now
         self._after(self.restart_ms, self._begin)
         for number, exchange in list(self._exchanges.items()):
@@ -265,24 +283,29 @@ class Network:
 
     def sleep(self, node: str, milliseconds: int) -> None:
         """Let a process hear nothing for a while; what is said to it waits."""
-        found = self._nodes[node]
-        found.asleep_since, found.awake_at = self.now, self.now + milliseconds
+        found = self._find(node)
+        if found is not None:
+            found.asleep_since, found.awake_at = self.now, moment(self.now, milliseconds)
 
-    def run(self, milliseconds: int) -> None:
-        """Let so many milliseconds pass, from now on."""
-        until = self.now + milliseconds
-        while (when := self._next()) <= until:
+    def run(self, milliseconds: int, *, until: Callable[[], bool] = _never) -> bool:
+        """Let so many milliseconds pass, from now on, or until something is so; return whether it is."""
+        end = moment(self.now, milliseconds)
+        while not until():
+            when = self._next()
+            if when > end:
+                self.now = end
+                return False
             self.now = max(self.now, when)
             if self._agenda[0][0] <= self.now:
                 heappop(self._agenda)[2]()
             else:
                 self._wake()
-        self.now = until
+        return True
 
     # -- time ----------------------------------------------------------------------------------------------
 
     def _after(self, milliseconds: int, act: Callable[[], None]) -> None:
-        heappush(self._agenda, (self.now + milliseconds, next(self._order), act))
+        heappush(self._agenda, (moment(self.now, milliseconds), next(self._order), act))
 
     def _next(self) -> int:
         """Return when something happens next. Something always does: who is gone is looked for for ever."""
@@ -293,18 +316,18 @@ class Network:
             if _due(node) <= self.now:
                 node.deadline = None
                 self.tell(name, TimePassed())
-                assert _due(node) > self.now, f"a deadline that has passed: {node.deadline} at {self.now}"
 
     # -- processes -----------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         name = next(self._names)
-        self._nodes[name] = _Node(self.make_engine(name), skew_ms=next(self._skews, 0))
+        self._begun.add(name)
+        self._nodes[name] = _Node(self.make_engine(name), self.promises(), skew_ms=next(self._skews, 0))
         self.tell(name, TimePassed())
 
     def tell(self, name: str, fact: Input | LegacyInput) -> None:
         """Hand a fact to a process's engine as soon as it is awake, and see to what comes of it."""
-        node = self._nodes.get(name)
+        node = self._nodes.get(name) or self._find(name)
         if node is None:
             return
         if node.awake_at > self.now:
@@ -314,10 +337,18 @@ class Network:
         now = self.now + node.skew_ms
         step = node.engine.handle(told, now=now)
         self.seen(name, fact, step, now)
+        node.promises.look(fact, step, now)
         node.deadline = None if step.deadline is None else step.deadline - node.skew_ms
         for effect in step.effects:
             if name in self._nodes:
                 self._see_to(name, effect)
+
+    def _find(self, name: str) -> _Node | None:
+        """Return a process; ``None``: it has ended (``LookupError``: there never was one of this name)."""
+        node = self._nodes.get(name)
+        if node is None and name not in self._begun:
+            raise LookupError(f"no process was ever called {name!r}, but {sorted(self._begun)}")
+        return node
 
     def _see_to(self, name: str, effect: Effect) -> None:
         fate = next(self._fates, CALM)
@@ -394,10 +425,15 @@ class Network:
     # -- clients -------------------------------------------------------------------------------------------
 
     def _set_out(
-        self, number: int, exchange: _Exchange, arrives: Callable[[int], Input | LegacyInput]
+        self,
+        number: int,
+        exchange: _Exchange,
+        arrives: Callable[[int], Input | LegacyInput],
+        passage: Passage | None = None,
     ) -> None:
         """Have something of a client's on its way, as the fact that ``arrives`` makes of its exchange."""
-        passage = next(self._passages, CALM_PASSAGE)
+        self._find(exchange.node)
+        passage = passage or next(self._passages, CALM_PASSAGE)
         if passage.lost:
             return
         if passage.cut:
@@ -451,4 +487,4 @@ class Network:
 
 def _due(node: _Node) -> int:
     """Return when a process wants to be woken, or can be."""
-    return 2**63 if node.deadline is None else max(node.deadline, node.awake_at)
+    return NEVER_MS if node.deadline is None else max(node.deadline, node.awake_at)

@@ -7,7 +7,7 @@ their own names. ``docs/testing.md`` shows them at work.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from attrs import frozen
@@ -15,16 +15,28 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from mcp_tasks_proto.errors import ErrorObject
+from mcp_tasks_proto.inputs import (
+    WorkAskedInput,
+    WorkCheckpointed,
+    WorkCompleted,
+    WorkFailed,
+    WorkInput,
+    WorkProgressed,
+    WorkStopped,
+    WorkWithdrewInput,
+)
 from mcp_tasks_proto.lifecycle import Status
 from mcp_tasks_proto.records import InputEntry, Resumption, TaskRecord
 from mcp_tasks_proto.testing.messages import request
 from mcp_tasks_proto.testing.model import ModelCaller
 from mcp_tasks_proto.vocabulary import TASKS_EXTENSION
+from mcp_tasks_proto.wire.jsonrpc import encode
 
 __all__ = [
     "ToolScript",
     "callers",
     "capabilities",
+    "hostile_bytes",
     "hostile_messages",
     "input_requests",
     "json_values",
@@ -121,14 +133,21 @@ def valid_messages(
         st.tuples(
             st.just("subscriptions/listen"),
             st.fixed_dictionaries(
-                {"notifications": st.fixed_dictionaries({"taskIds": st.lists(wanted, max_size=3)})}
+                {
+                    "notifications": st.fixed_dictionaries(
+                        {"taskIds": st.lists(wanted, max_size=3)},
+                        optional={"toolsListChanged": st.booleans()},
+                    )
+                }
             ),
         ),
     )
+    tokens = st.integers(0, 2**31) | texts
     return st.builds(
         _message,
         bodies,
         more=objects(),
+        meta=st.just({}) | tokens.map(lambda token: {"progressToken": token}),
         id=st.integers(0, 2**31) | texts,
         capabilities=capabilities(tasks=False),
     )
@@ -147,12 +166,18 @@ def nearly_valid_messages(
 
 
 @st.composite
-def _spoiled(draw: st.DrawFn, whole: SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
+def _spoiled(
+    draw: st.DrawFn, whole: SearchStrategy[dict[str, Any]], wrong: SearchStrategy[Any] | None = None
+) -> dict[str, Any]:
+    """Draw a message with one member gone or replaced; with ``wrong``, replaced by one of those."""
     message: dict[str, Any] = _copied(draw(whole))
     places = list(_places(message))
     inside, name = draw(st.sampled_from(places))
     inside.pop(name)
-    inside.update(draw(st.just({}) | json_values(3).map(lambda value: {name: value})))
+    if wrong is not None:
+        inside[name] = draw(wrong)
+    else:
+        inside.update(draw(st.just({}) | json_values(3).map(lambda value: {name: value})))
     return message
 
 
@@ -167,7 +192,12 @@ def _places(value: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
 
 
 def hostile_messages() -> SearchStrategy[Any]:
-    """Values that no client would send by mistake: other shapes, deep, long, with names that look right."""
+    """Values that no client would send by mistake, though a JSON parser may well give them.
+
+    Other shapes, deep, long, batches; names that look right over params of any kind; ids that are none,
+    another version of JSON-RPC or no version, requests that are responses as well; and in the place of any
+    member integers beyond 64 bits, the largest numbers, lone surrogates.
+    """
     deep = st.integers(1, 100).map(_nested)
     prefixed = st.builds(
         lambda method, params, at: {"jsonrpc": "2.0", "id": at, "method": method, "params": params},
@@ -179,7 +209,31 @@ def hostile_messages() -> SearchStrategy[Any]:
     )
     batch = st.lists(valid_messages(), max_size=2)
     long = st.integers(1, 5_000).map(lambda size: request("tasks/get", {"taskId": "t" * size}))
-    return json_values(12) | deep | prefixed | batch | long
+    return json_values(12) | deep | prefixed | batch | long | _envelopes() | _spoiled(valid_messages(), _ODD)
+
+
+_ODD: Final = st.sampled_from(
+    [2**53 + 1, 2**63, -(2**63) - 1, 10**400, 1.7976931348623157e308, 5e-324, "\ud800", "a\udfffb", "\x00"]
+)
+"""What many parsers give for JSON, and many programs cannot keep, compare or write down again."""
+
+
+def _envelopes() -> SearchStrategy[dict[str, Any]]:
+    """Return requests with one or two members that no request has, and some with one too few."""
+    strange = st.one_of(
+        st.tuples(st.just("id"), st.sampled_from([None, True, 0.5, [], {}]) | _ODD),
+        st.tuples(st.just("jsonrpc"), st.sampled_from(["1.0", 2.0, None])),
+        st.tuples(st.just("params"), st.none() | st.lists(json_values(1), max_size=2) | texts),
+        st.tuples(st.sampled_from(["result", "error"]), objects()),
+    )
+    return st.builds(
+        lambda message, changes, gone: {
+            name: value for name, value in {**message, **dict(changes)}.items() if name != gone
+        },
+        valid_messages(),
+        st.lists(strange, min_size=1, max_size=2),
+        st.sampled_from(["", "", "jsonrpc", "id", "method", "params"]),
+    )
 
 
 def _nested(depth: int) -> Any:
@@ -187,6 +241,27 @@ def _nested(depth: int) -> Any:
     for _ in range(depth):
         value = {"params": [value]}
     return {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"_meta": value, "taskId": value}}
+
+
+def hostile_bytes() -> SearchStrategy[bytes]:
+    """What stands where a message's JSON should, as bytes: nearly JSON, and what parsers disagree about.
+
+    ``NaN`` and ``Infinity``, numbers that overflow, integers of thousands of digits, members that come
+    twice, lone surrogates, a byte order mark, bytes that are not UTF-8, two values, half a value, 10 000
+    brackets. None of it may be served (WIRE.2).
+    """
+    whole = valid_messages().map(encode)
+    literals = st.sampled_from(
+        [b"NaN", b"-Infinity", b"1e999", b"9" * 5_000, b"01", b"'a'", b'"\\ud800"', b'"\x00"', b'"\xff"']
+    )
+    return st.one_of(
+        st.builds(lambda text, literal: b'%b, "x": %b}' % (text[:-1], literal), whole, literals),
+        whole.map(lambda text: text[:-1] + b', "method": "tasks/cancel"}'),
+        whole.map(lambda text: b"\xef\xbb\xbf" + text),
+        whole.map(lambda text: text + text),
+        st.builds(lambda text, size: text[: size % len(text)], whole, st.integers(1, 2**16)),
+        st.sampled_from([b"[", b'{"a":']).map(lambda bracket: bracket * 10_000),
+    )
 
 
 def messages(
@@ -257,20 +332,75 @@ def input_requests() -> SearchStrategy[dict[str, Any]]:
             },
         }
     )
-    return forms | links | st.just({"method": "roots/list"})
+    samples = st.builds(
+        lambda said, most: {
+            "method": "sampling/createMessage",
+            "params": {
+                "messages": [{"role": "user", "content": {"type": "text", "text": said}}],
+                "maxTokens": most,
+            },
+        },
+        texts,
+        st.integers(1, 1_000),
+    )
+    return forms | links | samples | st.just({"method": "roots/list"})
 
 
 @frozen
 class ToolScript:
     """What the worker of a task does: steps, and then an end.
 
-    A step is ``("progress", text)``, ``("checkpoint", value)``, ``("ask", {name: request})``,
-    ``("withdraw",)``, which gives up what was asked last, or ``("ttl", milliseconds)``. The end is
-    ``("complete", result)``, ``("fail", code, message)``, ``("stop",)`` or ``("never",)``.
+    :meth:`reports` has them as facts for a server engine. Another server's tool carries them out itself. A
+    step is one of
+
+    * ``("progress", text)``: the task says so from now on, as its status message;
+    * ``("checkpoint", value)``: the value is saved for the run after this one, if the tool is resumable;
+    * ``("ask", {name: request})``: the client is asked, and the worker goes on at once;
+    * ``("withdraw",)``: what was asked last, and not withdrawn since, is given up, if there is anything;
+    * ``("ttl", milliseconds)``: the task has this lifetime, from its creation on.
+
+    The end is ``("complete", result)``, a result of ``tools/call``, ``("fail", code, message)``,
+    ``("stop",)``, without a result as when it is cancelled, or ``("never",)``: it goes on, and says nothing.
     """
 
     steps: tuple[tuple[Any, ...], ...]
     end: tuple[Any, ...]
+
+    def reports(self, task_id: str) -> Iterator[WorkInput]:
+        """Yield what the worker of this task tells an engine, to be handed in one by one.
+
+        There is a fact for each step and one for the end, but for ``("never",)`` and where there is nothing
+        to withdraw. No token comes twice, so that each says whether it was taken. Nothing waits for anything:
+        what happens between two of them is the test's to say.
+
+        Raises ``ValueError`` for a step that there is not.
+        """
+        asked: list[str] = []
+        for number, step in enumerate((*self.steps, self.end), 1):
+            who: dict[str, Any] = {"task_id": task_id, "token": (task_id, number)}
+            match step:
+                case ("progress", text):
+                    yield WorkProgressed(**who, status_message=text)
+                case ("checkpoint", value):
+                    yield WorkCheckpointed(**who, value=value)
+                case ("ask", requests):
+                    asked.append(f"ask {number}")
+                    yield WorkAskedInput(**who, ask=asked[-1], requests=requests)
+                case ("withdraw",):
+                    if asked:
+                        yield WorkWithdrewInput(**who, ask=asked.pop())
+                case ("ttl", milliseconds):
+                    yield WorkProgressed(**who, ttl_ms=milliseconds)
+                case ("complete", result):
+                    yield WorkCompleted(**who, result=result)
+                case ("fail", code, message):
+                    yield WorkFailed(**who, error=ErrorObject(code, message))
+                case ("stop",):
+                    yield WorkStopped(**who)
+                case ("never",):
+                    return
+                case _:
+                    raise ValueError(f"not a step of a ToolScript: {step}")
 
 
 def tool_scripts(max_steps: int = 5) -> SearchStrategy[ToolScript]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final
 
 from attrs import frozen
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from mcp_tasks_proto.errors import LocalProtocolError
+from mcp_tasks_proto.requester import AnswerGiven, Prompt, WaitAbandoned
+from mcp_tasks_proto.testing.client import Client
+from mcp_tasks_proto.testing.pair import Pair
+from mcp_tasks_proto.testing.requester_host import RequesterHost
 from mcp_tasks_proto.testing.strategies import input_requests, json_values, task_ids
 
 __all__ = [
@@ -148,17 +153,90 @@ def hostile_answers(request: int) -> SearchStrategy[Any]:
 # -- what callers do -----------------------------------------------------------------------------------------
 
 
+_DECLINED: Final[Mapping[str, dict[str, Any]]] = {
+    "elicitation/create": {"action": "decline"},
+    "roots/list": {"roots": []},
+    "sampling/createMessage": {"role": "assistant", "model": "none", "content": []},
+}
+
+
+def _declined(prompt: Prompt) -> dict[str, Any]:
+    """Return an answer that fits any request of its kind."""
+    return _DECLINED[prompt.request["method"]]
+
+
 @frozen
 class ClientScript:
-    """What the caller of a tool does, one thing after the other.
+    """What the caller of a tool does, one thing after the other, once it has called.
 
-    A step is ``("wait", milliseconds)``, ``("answer", fits)``, which answers what is on show, or tries to,
-    ``("restart",)``, in which its process ends and another goes on, or ``("cancel", wait)``. The end is
-    ``("stay",)`` or ``("leave",)``.
+    :meth:`play` does it all to a requester engine. Another client's test carries the steps out itself. A step
+    is one of
+
+    * ``("wait", milliseconds)``: so much time passes;
+    * ``("answer", fits)``: all questions on show are answered, or, unless ``fits``, something is tried that
+      is no answer to any of them (UPD.4);
+    * ``("restart",)``: the caller's process ends, and another goes on with the task, if there is one yet;
+    * ``("cancel", wait)``: the result is no longer wanted; with ``wait`` the caller waits for the end.
+
+    The end is ``("stay",)``, until the call is over, or ``("leave",)``: the caller waits no longer.
     """
 
     steps: tuple[tuple[Any, ...], ...]
     end: tuple[str]
+
+    def play(
+        self,
+        world: Pair | Client,
+        call: Hashable,
+        *,
+        restarted: Callable[[], RequesterHost],
+        answer: Callable[[Prompt], Mapping[str, Any]] = _declined,
+    ) -> Hashable:
+        """Live through it with a call that was made there; return what the call is called now.
+
+        ``restarted`` makes the host of each process that goes on, where the call has another name.
+        ``answer`` answers a question; unless said otherwise it declines. Who stays has not waited yet:
+        ``world.settle`` does.
+
+        Raises ``ValueError`` for a step that there is not.
+        """
+        for step in self.steps:
+            match step:
+                case ("wait", milliseconds):
+                    world.run(milliseconds)
+                case ("answer", fits):
+                    _answer(world, call, answer if fits else None)
+                case ("restart",):
+                    call = _restart(world, call, restarted)
+                case ("cancel", wait):
+                    world.cancel(call, wait=wait)
+                case _:
+                    raise ValueError(f"not a step of a ClientScript: {step}")
+        if self.end == ("leave",):
+            world.tell_requester(WaitAbandoned(call))
+        return call
+
+
+def _answer(
+    world: Pair | Client, call: Hashable, answer: Callable[[Prompt], Mapping[str, Any]] | None
+) -> None:
+    """Answer what is on show of this call; ``None``: with what fits nothing, and must not be taken."""
+    for prompt in [one for one in world.requester.on_show.values() if one.call == call]:
+        if answer is not None:
+            world.tell_requester(AnswerGiven(call, prompt.key, answer(prompt)))
+            continue
+        try:
+            world.tell_requester(AnswerGiven(call, prompt.key, {"action": "maybe"}))
+        except LocalProtocolError:
+            continue
+
+
+def _restart(world: Pair | Client, call: Hashable, restarted: Callable[[], RequesterHost]) -> Hashable:
+    reference = world.requester.references.get(call)
+    if reference is None or call in world.requester.outcomes:
+        return call
+    world.crash(restarted())
+    return world.resume(reference)
 
 
 def client_scripts(max_steps: int = 6) -> SearchStrategy[ClientScript]:

@@ -149,6 +149,25 @@ def test_progress_is_passed_on(loop: str) -> None:
     with_farm(loop, scenario)
 
 
+def test_no_two_calls_share_a_progress_token_whoever_makes_them(loop: str) -> None:
+    """Processes may be in one session of 2025-11-25, where it must be unique while its task is active."""
+
+    async def scenario(on: Any, farm: Farm, url: str) -> None:
+        tokens: list[Any] = []
+
+        def note(entry: TraceEntry) -> None:
+            if entry.event == "sent" and entry.message["method"] == "tools/call":
+                tokens.append(entry.message["params"]["_meta"]["progressToken"])
+
+        for _ in range(2):
+            async with on.connect(url, on_trace=note) as client:
+                for number in range(2):
+                    await client.call_tool("add", {"a": number, "b": 1}, on_notification=lambda *_: None)
+        assert len(set(tokens)) == len(tokens) == 4
+
+    with_farm(loop, scenario)
+
+
 # -- waiting -------------------------------------------------------------------------------------------------
 
 

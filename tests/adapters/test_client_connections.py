@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
+from socket import SO_KEEPALIVE, SOL_SOCKET, socket
 from time import sleep
 from typing import Any
 
@@ -55,6 +57,26 @@ def test_one_connection_serves_one_request_after_the_other(loop: str) -> None:
 
     against(loop, server, scenario)
     assert {asked.connection for asked in server.asked} == {1}
+
+
+def test_that_the_other_side_of_a_connection_is_gone_without_a_word_is_found_out(loop: str) -> None:
+    """By the system, which probes it: on a stream that carries nothing for hours nothing else would."""
+    server = scripted(server_discover=answers({}))
+
+    async def scenario(_: Any, client: Any) -> None:
+        await client.discover()
+        (kept,) = (one for one in gc.get_objects() if isinstance(one, socket) and leads_to(one, server.port))
+        assert kept.getsockopt(SOL_SOCKET, SO_KEEPALIVE)
+
+    against(loop, server, scenario)
+
+
+def leads_to(one: socket, port: int) -> bool:
+    """Whether it is a connection to a server at this port."""
+    try:
+        return bool(one.getpeername()[1] == port)
+    except (OSError, IndexError):
+        return False
 
 
 def test_connections_are_bounded_and_requests_wait_for_one(loop: str) -> None:

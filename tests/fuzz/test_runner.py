@@ -112,7 +112,7 @@ def test_files_that_cannot_be_read_are_named_and_the_others_replayed(
     gone = tmp_path / "gone"
     assert command.main(["--replay", "lines", str(gone), str(tmp_path), str(tmp_path / "found")]) == 2
     said = capsys.readouterr().out
-    assert "lines: 1 inputs, 1 findings" in said
+    assert "lines: 1 input, 1 finding\n" in said
     assert f"not replayed: {gone}: No such file or directory" in said
     assert f"not replayed: {tmp_path}: Is a directory" in said
     assert command.main(["--minimise", "lines", str(gone)]) == 2

@@ -9,25 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any, Final
 
 from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_tasks_proto import (
-    AcceptReport,
-    ErrorObject,
-    Input,
-    RejectReport,
-    TtlChanged,
-    WorkAskedInput,
-    WorkCompleted,
-    WorkFailed,
-    WorkProgressed,
-    WorkStopped,
-    WorkWithdrewInput,
-)
+from mcp_tasks_proto import AcceptReport, Input, RejectReport
 from mcp_tasks_proto.requester import Completed, Failed, Outcome, Prompt
 from mcp_tasks_proto.testing import ServerHost
 from mcp_tasks_proto.testing.strategies import ToolScript, tool_scripts
@@ -37,7 +26,7 @@ from tests.model.test_proxy_chain import CODECS, make_chain
 from tests.model.workshop import Plan
 from tests.unit.world import TASK, make_engine, make_host
 
-DECLARED: Final[dict[str, Any]] = {"elicitation": {"form": {}, "url": {}}, "roots": {}}
+DECLARED: Final[dict[str, Any]] = {"elicitation": {"form": {}, "url": {}}, "roots": {}, "sampling": {}}
 
 
 @define(eq=False)
@@ -71,13 +60,12 @@ visits = st.sampled_from(["get", "answer", "answer wrongly", "cancel", "wait"])
 
 
 def play(script: ToolScript, visits: list[str], *, restarts: bool) -> Server:
-    """Live through a script; before each of its steps there is a visit, as long as there are any."""
+    """Live through a script; before each of its reports there is a visit, as long as there are any."""
     server = Server(restarts)
     server.host.create_task("optional", task_id=TASK, principal="ada", capabilities=DECLARED)
-    coming = iter(visits)
-    for number, step in enumerate((*script.steps, script.end, ("never",), ("never",))):
-        visit(server, next(coming, "get"))
-        if (fact := reported(step, number)) is not None:
+    for fact, what in zip_longest(script.reports(TASK), visits):
+        visit(server, what or "get")
+        if fact is not None:
             server.report(fact)
     visit(server, "get")
     return server
@@ -85,7 +73,8 @@ def play(script: ToolScript, visits: list[str], *, restarts: bool) -> Server:
 
 def visit(server: Server, what: str) -> None:
     """Do what a caller does, or let time pass."""
-    waiting = {entry.key: entry.request for entry in server.host.store.records[TASK].outstanding}
+    record = server.host.store.records.get(TASK)
+    waiting = {} if record is None else {entry.key: entry.request for entry in record.outstanding}
     match what:
         case "answer":
             answers = {key: answer_to(request) for key, request in list(waiting.items())[:2]}
@@ -103,28 +92,9 @@ def visit(server: Server, what: str) -> None:
 
 def answer_to(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer that fits."""
-    return {"roots": []} if request["method"] == "roots/list" else {"action": "decline"}
-
-
-def reported(step: tuple[Any, ...], number: int) -> Input | None:
-    """Return what a worker says at a step; ``None``: nothing."""
-    about: dict[str, Any] = {"task_id": TASK, "token": number}
-    match step:
-        case ("progress", text):
-            return WorkProgressed(status_message=text, **about)
-        case ("ask", requests):
-            return WorkAskedInput(ask=f"ask {number}", requests=requests, **about)
-        case ("withdraw",):
-            return WorkWithdrewInput(ask=f"ask {number - 1}", **about)
-        case ("ttl", milliseconds):
-            return TtlChanged(ttl_ms=1_000 + milliseconds, **about)
-        case ("complete", result):
-            return WorkCompleted(result=result, **about)
-        case ("fail", code, message):
-            return WorkFailed(error=ErrorObject(code, message), **about)
-        case ("stop",):
-            return WorkStopped(**about)
-    return None
+    sampled = {"role": "assistant", "model": "none", "content": {"type": "text", "text": "no"}}
+    others: dict[str, dict[str, Any]] = {"roots/list": {"roots": []}, "sampling/createMessage": sampled}
+    return others.get(request["method"], {"action": "decline"})
 
 
 @settings(max_examples=60, deadline=None)

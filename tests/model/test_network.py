@@ -17,7 +17,7 @@ from mcp_tasks_proto import Limits, Status
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.testing import Crash, Fate, Network, Passage
 from tests.model.mill import LIMITS, Customer, Grinding, Mill, make_engine
-from tests.model.watch import Watches
+from tests.model.watch import Watch
 
 LONG_MS = 900_000
 """Longer than anything takes, once all is well."""
@@ -106,7 +106,7 @@ def played(
     network = Network(
         make_engine=partial(make_engine, resumable=resumable, limits=limits),
         work=mill.work,
-        seen=Watches().look,
+        promises=Watch,
         size=size,
         fates=story,
         passages=passages or [],

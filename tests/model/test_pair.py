@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mcp_tasks_proto import Status
 from mcp_tasks_proto.requester import Cancelled, ObservationLost, Prompt
 from mcp_tasks_proto.testing import Pair, Passage
-from tests.model.workshop import Plan, Workshop, call, fits, make_pair, outcome, restart
+from tests.model.workshop import Plan, Workshop, fits, make_pair, outcome, restart
 
 LONG_MS = 3_600_000
 """Longer than any wait, once the weather is fair."""
@@ -65,7 +65,7 @@ def test_on_a_slow_network_every_task_ends_as_planned(
     is delivered once."""
     workshop = Workshop(plan)
     pair = make_pair(workshop, passages=storm, listen=listen, skew_ms=skew_ms)
-    key = call(pair)
+    key = pair.call()
     assert pair.settle(key, within_ms=LONG_MS)
     assert fits(plan.end, outcome(pair, key))
     answered = names(workshop, pair.requester.references[key])
@@ -80,7 +80,7 @@ def test_when_the_network_heals_the_outcome_is_the_true_one(
     """Only a call whose handle never arrived is lost (REQ.3)."""
     workshop = Workshop(plan)
     pair = make_pair(workshop, passages=storm, listen=listen, skew_ms=skew_ms)
-    key = call(pair)
+    key = pair.call()
     assert pair.settle(key, within_ms=LONG_MS)
     found = outcome(pair, key)
     if key in pair.requester.references:
@@ -102,12 +102,10 @@ def test_a_cancelled_call_tells_the_truth(
     """Who waits learns how the task ended; who does not is done at once, and the server is told (REQ.7)."""
     workshop = Workshop(plan)
     pair = make_pair(workshop, passages=storm, listen=listen)
-    key = call(pair)
+    key = pair.call()
     pair.run(when)
     over, known = key in pair.requester.outcomes, key in pair.requester.references
-    before = len(pair.requester.effects)
-    pair.requester.cancel(key, wait=wait)
-    pair.see_to(pair.requester.effects[before:])
+    pair.cancel(key, wait=wait)
     if not over and not wait:
         assert isinstance(outcome(pair, key), Cancelled)
     assert pair.settle(key, within_ms=LONG_MS)
@@ -132,7 +130,7 @@ def test_a_task_outlives_the_processes_that_watch_it(
     """Killed at any moment and resumed, it ends as planned; each answer arrives once (REQ.4, REQ.6)."""
     workshop = Workshop(plan)
     pair = make_pair(workshop, passages=storm, listen=listen)
-    key = call(pair)
+    key = pair.call()
     reference = None
     for life in lives:
         pair.run(life)

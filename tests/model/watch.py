@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from attrs import define, field
 
 from mcp_tasks_proto import (
-    Input,
-    LegacyInput,
     Loaded,
     LoadFailed,
     Reply,
@@ -28,7 +26,7 @@ from mcp_tasks_proto.proxy import ProxyStep
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.testing import Promises
 
-__all__ = ["Watch", "Watches"]
+__all__ = ["Watch"]
 
 
 @define(eq=False)
@@ -46,17 +44,6 @@ class Watch(Promises):
         self.troubles += isinstance(fact, LoadFailed | SaveFailed | SaveConflict)
         if isinstance(fact, Loaded) and fact.record is not None:
             _check_views(fact.record, step.effects)
-
-
-@define(eq=False)
-class Watches:
-    """Those of all processes of a network."""
-
-    by_node: dict[str, Watch] = field(init=False, factory=dict)
-
-    def look(self, node: str, fact: Input | LegacyInput, step: Step, now: int) -> None:
-        """Look at a step, for ``Network.seen``."""
-        self.by_node.setdefault(node, Watch()).look(fact, step, now)
 
 
 def _check_views(record: TaskRecord, effects: Sequence[object]) -> None:

@@ -78,7 +78,7 @@ from mcp_tasks_proto.testing import Crash, Fate, Network, Passage, ProxyStore, R
 from mcp_tasks_proto.vocabulary import PROTOCOL_VERSION
 from mcp_tasks_proto.wire.http import request_headers
 from tests.model.mill import Grinding, Mill, answer_to, make_engine
-from tests.model.watch import Watch, Watches
+from tests.model.watch import Watch
 from tests.model.whole_legacy import arrival, legacy_host, make_legacy_engine, news_for_proxy, news_of
 from tests.model.whole_roads import Connection, Roads
 from tests.model.whole_servers import Servers
@@ -189,8 +189,6 @@ class Whole:
     proxy_fates: Fates = field(factory=Fates)
     store: ProxyStore = field(factory=ProxyStore)
     network: Network = field(init=False)
-    watches: Watches = field(init=False, factory=Watches)
-    """Those of the servers' processes."""
     mill: Mill = field(init=False)
     people: dict[str, Person] = field(init=False)
     errands: list[Errand] = field(init=False, factory=list)
@@ -220,7 +218,7 @@ class Whole:
         self.network = Network(
             make_engine=make_legacy_engine if self.legacy_servers else make_engine,
             work=self._work,
-            seen=self.watches.look,
+            promises=Watch,
             size=self.server_processes,
             fates=self.server_fates,
             skews=self.skews,

@@ -31,7 +31,8 @@ def check_bounds(whole: Whole) -> None:
 
 
 def _check_server(whole: Whole, node: str) -> None:
-    watch, engine = whole.watches.by_node[node], whole.network._nodes[node].engine
+    engine, watch = whole.network._nodes[node].engine, whole.network._nodes[node].promises
+    assert isinstance(watch, Watch)
     door = engine if isinstance(engine, DualEraServer) else None
     inner: Any = engine if door is None else door._engine
     tasks, exchanges = inner._tasks, inner._exchanges.by_key

@@ -218,20 +218,10 @@ def make_pair(
     return pair
 
 
-def call(pair: Pair, **wanted: Any) -> int:
-    """Call the tool, and return the call."""
-    before = len(pair.requester.effects)
-    key = pair.requester.call("render", **wanted)
-    pair.see_to(pair.requester.effects[before:])
-    return key
-
-
 def restart(pair: Pair, reference: dict[str, Any], *, listen: bool = True) -> int:
     """End the requester's process, go on with the task in another, and return the call there."""
     pair.crash(make_requester(listen=listen))
-    again = pair.requester.resume(json.loads(json.dumps(reference)))
-    pair.see_to(pair.requester.effects)
-    return again
+    return pair.resume(json.loads(json.dumps(reference)))
 
 
 def outcome(pair: Pair, key: int) -> Outcome:

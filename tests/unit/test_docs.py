@@ -15,6 +15,7 @@ import pytest
 
 from docs.generate_kit import PAGE as KIT_PAGE
 from docs.generate_kit import checks, with_part
+from mcp_tasks_proto.testing import model, strategies, strategies_for_requesters
 
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
@@ -89,6 +90,37 @@ def test_examples_run(source: str, printed: str | None, tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     if printed is not None:
         assert ran.stdout == printed
+
+
+def test_the_counts_of_visited_states_are_those_that_tests_check() -> None:
+    page = " ".join((DOCS / "testing.md").read_text(encoding="utf-8").split())
+    told = re.findall(r"(\d[\d ]*) states, (\d[\d ]*) steps", page)
+    checked = {
+        found
+        for name in ("test_every_state.py", "test_every_requester_state.py")
+        for found in re.findall(
+            r"states=(\d+), moves=(\d+)", (ROOT / "tests/model" / name).read_text("utf-8")
+        )
+    }
+    assert told
+    assert {tuple(count.replace(" ", "") for count in counts) for counts in told} <= checked
+
+
+@pytest.mark.parametrize("module", [strategies, strategies_for_requesters])
+def test_every_strategy_is_in_a_table_of_the_page(module: ModuleType) -> None:
+    page = (DOCS / "testing.md").read_text(encoding="utf-8")
+    name = module.__name__.removeprefix("mcp_tasks_proto.testing")
+    _, _, table = page.partition(f"| in `{name}` |")
+    rows = re.findall(r"^\| `(\w+)` \|", table.partition("\n\n")[0], re.MULTILINE)
+    functions = [one for one in module.__all__ if one.islower()]
+    assert sorted(rows) == sorted(functions)
+    assert [one for one in module.__all__ if not one.islower() and f"`{one}`" not in page] == []
+
+
+@pytest.mark.parametrize("name", [one for one in model.__all__ if one.endswith("Model")] + ["ProxyModel"])
+def test_every_reference_model_is_shown_at_work(name: str) -> None:
+    examples = EXAMPLE.findall((DOCS / "testing.md").read_text(encoding="utf-8"))
+    assert any(f"{name}(" in source for source, _ in examples)
 
 
 def test_the_readme_shows_how_to_embed_the_core() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -825,6 +825,8 @@ def test_leg7_a_page_with_more_after_it_has_a_last_record() -> None:
     (listing,) = host.asked
     with pytest.raises(LocalProtocolError, match="TasksListed"):
         host.give(TasksListed(listing.token, (), more=True))
+    with pytest.raises(LocalProtocolError, match="TasksListed: a record is a TaskRecord"):
+        host.give(TasksListed(listing.token, [cast(Any, {"taskId": TASK})], more=False))
     host.give(TasksListed(listing.token, (), more=False))
     assert ann.result(exchange) == {"tasks": []}
 

@@ -14,6 +14,7 @@ from mcp_tasks_proto.proxy import (
     SettingsChanged,
     ToolProfile,
     Upstream,
+    UpstreamAnswered,
     UpstreamChanged,
 )
 from mcp_tasks_proto.testing import ProxyHost, request
@@ -150,6 +151,14 @@ def test_prx15_tools_of_upstreams_that_are_up_are_listed() -> None:
     host.fail("server/discover", upstream="first")
     host.fail("server/discover", upstream="second")
     assert reason(host.reply_to(exchange)) == "upstream_unavailable"
+
+
+@pytest.mark.parametrize("answer", ["nonsense", [], {"id": 99, "jsonrpc": "2.0", "result": {}}])
+def test_an_upstream_that_answers_nonsense_has_refused_nothing(answer: Any) -> None:
+    host = make_proxy()
+    exchange = host.request("tools/list")
+    host.give(UpstreamAnswered(request=host.waiting("server/discover").request, message=answer))
+    assert reason(host.reply_to(exchange)) == "upstream_invalid"
 
 
 def test_a_legacy_word_does_not_come_down() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +12,7 @@ from mcp_tasks_proto import (
     MessageReceived,
     Reply,
     Saved,
+    SaveRefused,
     StreamReady,
     TimePassed,
     ToolsChanged,
@@ -21,10 +22,12 @@ from mcp_tasks_proto.proxy import (
     MOST_RANDOM_BYTES,
     RANDOM_BYTES,
     Access,
+    AccessChanged,
     MessageAdmitted,
     ProxyLimits,
     Purge,
     RandomDrawn,
+    SnapshotKept,
     StopUpstream,
     TaskLoaded,
     UpstreamAnswered,
@@ -34,7 +37,19 @@ from mcp_tasks_proto.proxy import (
 from mcp_tasks_proto.testing import ProxyHost, request
 from mcp_tasks_proto.timers import LAST_MS
 from mcp_tasks_proto.wire.base64url import to_text
-from tests.unit.proxy_world import DONE, call, create, error, make_proxy, methods, view
+from tests.unit.proxy_world import (
+    DONE,
+    ask,
+    call,
+    completed,
+    create,
+    error,
+    handed_out,
+    make_proxy,
+    methods,
+    result,
+    view,
+)
 
 
 def refused(host: ProxyHost, fact: Any) -> str:
@@ -154,6 +169,41 @@ def test_an_answer_must_be_of_the_questions_kind() -> None:
     for random in (b"", bytes(31), bytes(33), bytes(MOST_RANDOM_BYTES + 32), "x" * 32):
         assert "32 random bytes" in refused(host, RandomDrawn(drawing.token, random))  # type: ignore[arg-type]
     host.answer_next()
+    (saving,) = host.asked
+    assert refused(host, SaveRefused(saving.token, cast(Any, 5))) == "SaveRefused: limit is a string"
+    host.answer_next()
+    assert not host.asked
+
+
+def test_what_a_store_answers_is_what_it_was_given() -> None:
+    host = make_proxy()
+    handle = handed_out(host)
+    host.held = True
+    exchange = ask(host, "tasks/get", handle)
+    (loading,) = host.asked
+    (binding,) = host.store.bindings.values()
+    for odd in (
+        TaskLoaded(loading.token, cast(Any, {}), None),
+        TaskLoaded(loading.token, binding, cast(Any, {})),
+    ):
+        assert refused(host, odd) == "TaskLoaded: what is loaded is a Binding and a Snapshot, or None"
+    host.answer_next()
+    host.answer("tasks/get", {"resultType": "complete", **completed()})
+    (keeping,) = host.asked
+    complaint = refused(host, SnapshotKept(keeping.token, cast(Any, None)))
+    assert complaint == "SnapshotKept: what is kept is a Snapshot"
+    host.answer_next()
+    assert result(host.reply_to(exchange))["status"] == "completed"
+
+
+def test_what_a_caller_may_do_is_an_access() -> None:
+    host = make_proxy()
+    odd = cast(Any, {"project": "p"})
+    admitted = MessageAdmitted(exchange=1, message=request("tools/list"), access=odd)
+    assert refused(host, admitted) == "MessageAdmitted: access is an Access"
+    exchange = call(host)
+    changed = AccessChanged(exchange=exchange, principal=None, access=odd)
+    assert refused(host, changed) == "AccessChanged: access is an Access, or None"
 
 
 def test_prx5_randomness_that_is_left_serves_the_next_handles_once_each() -> None:

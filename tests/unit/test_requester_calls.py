@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -620,6 +620,37 @@ def test_params_that_are_not_json_are_the_hosts_mistake_and_leave_nothing_behind
         host.ask("resources/read", {"uri": object()})
     assert host.give(RequestWanted(call=2, method="resources/read", params={"uri": "a:b"}))
     host.reply("resources/read", {"contents": []})
+    at_rest(host)
+
+
+WRONG_WISHES: Final[dict[str, Any]] = {
+    "CallWanted: a tool or a method is named by a string": CallWanted(call=1, tool=cast(Any, None)),
+    "CallWanted: arguments, params and meta are objects": CallWanted(
+        call=1, tool="render", arguments=cast(Any, [1])
+    ),
+    "RequestWanted: a tool or a method is named by a string": RequestWanted(call=1, method=cast(Any, 5)),
+    "RequestWanted: arguments, params and meta are objects": RequestWanted(
+        call=1, method="x/y", meta=cast(Any, "x")
+    ),
+    "CallWanted: deadline_ms is an integer, Unix milliseconds, or None": CallWanted(
+        call=1, tool="render", deadline_ms=cast(Any, "tomorrow")
+    ),
+    "ResumeWanted: deadline_ms is an integer, Unix milliseconds, or None": ResumeWanted(
+        call=1, reference={}, deadline_ms=cast(Any, 0.5)
+    ),
+}
+"""What no request can be made of, and how that is said."""
+
+
+@pytest.mark.parametrize("complaint", WRONG_WISHES)
+def test_a_wish_that_is_none_is_the_hosts_mistake_and_leaves_nothing_behind(complaint: str) -> None:
+    host = make_host()
+    with pytest.raises(LocalProtocolError) as caught:
+        host.engine.handle(WRONG_WISHES[complaint], now=host.now)
+    assert str(caught.value) == complaint
+    host.give(CallWanted(call=1, tool="render"))
+    host.reply("tools/call", DONE)
+    assert outcome(host, 1) == Completed(DONE)
     at_rest(host)
 
 

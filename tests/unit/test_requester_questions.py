@@ -245,8 +245,14 @@ def test_req4_an_answer_to_what_was_not_asked_is_ignored() -> None:
 def test_upd4_an_answer_that_does_not_fit_is_the_hosts_mistake_and_the_prompt_stays() -> None:
     host = make_host()
     call = parked(host, "k")
-    for wrong in ({}, {"action": "accept", "content": {}}, {"action": "accept", "content": {"name": 1}}):
-        with pytest.raises(LocalProtocolError):
+    not_json = {"action": "decline", "content": object()}
+    for wrong in (
+        {},
+        {"action": "accept", "content": {}},
+        {"action": "accept", "content": {"name": 1}},
+        not_json,
+    ):
+        with pytest.raises(LocalProtocolError, match=r"^AnswerGiven: (a response|content|an|not JSON)"):
             host.answer(call, "k", wrong)
     assert (call, "k") in host.on_show
     host.answer(call, "k", ACCEPTED)

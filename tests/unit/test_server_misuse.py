@@ -27,17 +27,21 @@ from mcp_tasks_proto import (
     LoadFailed,
     LocalProtocolError,
     MessageReceived,
+    RecordChanged,
     SaveConflict,
     Saved,
     SaveFailed,
     SaveRefused,
     ShutdownStarted,
+    TaskEnded,
     TimePassed,
     ToolsChanged,
     TtlChanged,
+    WorkAskedInput,
     WorkCompleted,
     WorkFailed,
     WorkProgressed,
+    WorkStopped,
 )
 from mcp_tasks_proto.testing import ServerHost, request
 from mcp_tasks_proto.vocabulary import LOG_LEVEL
@@ -69,6 +73,18 @@ ALWAYS: Final[dict[str, Input]] = {
     "a result that is not JSON": WorkCompleted(task_id=TASK, token=1, result=NOT_JSON),
     "an error that is not JSON": WorkFailed(task_id=TASK, token=1, error=ErrorObject(1, "x", NOT_JSON)),
     "half a millisecond": WorkProgressed(task_id=TASK, token=1, ttl_ms=0.5),  # type: ignore[arg-type]
+    "an error that is a text": WorkFailed(task_id=TASK, token=1, error=cast(Any, "x")),
+    "an error without a code": WorkFailed(task_id=TASK, token=1, error=ErrorObject(cast(Any, "1"), "x")),
+    "an error that says nothing": TaskEnded(task_id=TASK, token=1, error=ErrorObject(1, cast(Any, None))),
+    "an error with odd members": TaskEnded(
+        task_id=TASK, token=1, error=ErrorObject(1, "x", extra=cast(Any, 5))
+    ),
+    "a status message that is none": WorkProgressed(task_id=TASK, token=1, status_message=cast(Any, 5)),
+    "one that nobody can write": WorkStopped(task_id=TASK, token=1, status_message="\ud800"),
+    "a question without a name": WorkAskedInput(
+        task_id=TASK, token=1, ask=cast(Any, 5), requests={"confirm": form()}
+    ),
+    "news of no record": RecordChanged(cast(Any, {"taskId": TASK})),
     "no time at all": TtlChanged(task_id=TASK, token=1, ttl_ms=0),
     "a hint in the past": WorkProgressed(task_id=TASK, token=1, poll_interval_ms=-1),
 }
@@ -84,6 +100,14 @@ STRAY: Final[dict[str, Callable[[Any], Input]]] = {
     "expired": lambda token: ExpiredFound(token, [], None),
 }
 """Answers of a store, for a token."""
+
+BROKEN: Final[dict[str, Callable[[Any], Input]]] = {
+    "loaded": lambda token: Loaded(token, cast(Any, {"taskId": TASK})),
+    "conflict": lambda token: SaveConflict(token, cast(Any, {"taskId": TASK})),
+    "refused": lambda token: SaveRefused(token, cast(Any, 5)),
+    "expired": lambda token: ExpiredFound(token, [cast(Any, {"taskId": TASK})], None),
+}
+"""What fits a question, but for what is in it."""
 
 FITTING: Final = {
     "Load": {"loaded", "load failed"},
@@ -101,6 +125,8 @@ def stray_answers(host: ServerHost) -> dict[str, Input]:
         fitting = FITTING[type(effect).__name__] | ({"refused"} if getattr(effect, "quota", None) else set())
         for name in STRAY.keys() - fitting:
             wrong[f"{name} for the {type(effect).__name__} {number}"] = STRAY[name](effect.token)
+        for name in BROKEN.keys() & fitting:
+            wrong[f"a broken {name} for {number}"] = BROKEN[name](effect.token)
     return wrong
 
 
@@ -141,6 +167,12 @@ class Day:
             **opened_again(self.call),
             "another notification": CallNotified(self.call, "notifications/tasks", {}),
             "no level": CallNotified(self.call, "notifications/message", {"level": "x"}),
+            "a notification without params": CallNotified(
+                self.call, "notifications/progress", cast(Any, [1])
+            ),
+            "one that is not JSON": CallNotified(self.call, "notifications/progress", {"progress": {1}}),
+            "an error that is a text": CallFailed(self.call, cast(Any, "x")),
+            "an error that is not JSON": CallFailed(self.call, ErrorObject(1, "x", NOT_JSON)),
             "no result at all": CallReturned(self.call, cast(Any, None)),
             "a task in disguise": CallReturned(self.call, {"resultType": "task"}),
             "a question in disguise": CallReturned(self.call, {"resultType": "input_required"}),
@@ -149,6 +181,9 @@ class Day:
             "a state that is not JSON": CallAskedInput(self.call, {"confirm": form()}, {1}),
             "a short id": CallBecameTask(exchange=self.call, task_id="short"),
             "an odd lifetime": CallBecameTask(exchange=self.call, task_id=TASK, ttl_ms=-1),
+            "an odd message": CallBecameTask(
+                exchange=self.call, task_id=TASK, status_message=cast(Any, b"x")
+            ),
             "an odd hint": CallBecameTask(exchange=self.call, task_id=TASK, poll_interval_ms=0),
         }
 
@@ -263,6 +298,15 @@ def test_a_refusal_names_the_input_and_the_rule() -> None:
     for fact in call_facts(stream).values():
         assert refused(host, fact) == f"{type(fact).__name__}: no call is running in this exchange"
     assert "Save with a quota" in refused(host, SaveRefused("?", "tasks"))
+    error = refused(host, WorkFailed(task_id=TASK, token=1, error=cast(Any, "x")))
+    assert error == "WorkFailed: an error is an ErrorObject"
+    data = refused(host, WorkFailed(task_id=TASK, token=1, error=ErrorObject(1, "x", NOT_JSON)))
+    assert data == "WorkFailed: not JSON: a value of type set"
+    message = refused(host, WorkProgressed(task_id=TASK, token=1, status_message=cast(Any, 5)))
+    assert message == "WorkProgressed: status_message is a string"
+    unnamed = WorkAskedInput(task_id=TASK, token=1, ask=cast(Any, 5), requests={"confirm": form()})
+    assert refused(host, unnamed) == "WorkAskedInput: ask is a string"
+    assert refused(host, SaveRefused("?", cast(Any, 5))) == "SaveRefused: limit is a string"
 
 
 def test_a_save_without_a_quota_is_not_refused() -> None:

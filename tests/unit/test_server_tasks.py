@@ -140,11 +140,11 @@ def test_life5_a_lifetime_is_a_positive_integer(value: Any) -> None:
     odd: list[dict[str, Any]] = [{"ttl_ms": value}, {"poll_interval_ms": value}]
     rules = [f"{name} is a positive integer, in milliseconds, or None" for one in odd for name in one]
     offers = [CallBecameTask(exchange=exchange, task_id=TASK, **changed) for changed in odd]
-    assert [refused(host, offer) for offer in offers] == rules
+    assert [refused(host, offer) for offer in offers] == [f"CallBecameTask: {rule}" for rule in rules]
     host.give(CallBecameTask(exchange=exchange, task_id=TASK))
     reports = [WorkProgressed(task_id=TASK, token=1, **changed) for changed in odd]
-    assert [refused(host, report) for report in reports] == rules
-    assert refused(host, TtlChanged(task_id=TASK, ttl_ms=value, token=1)) == rules[0]
+    assert [refused(host, report) for report in reports] == [f"WorkProgressed: {rule}" for rule in rules]
+    assert refused(host, TtlChanged(task_id=TASK, ttl_ms=value, token=1)) == f"TtlChanged: {rules[0]}"
 
 
 @pytest.mark.parametrize(

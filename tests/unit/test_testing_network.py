@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -12,12 +12,15 @@ from mcp_tasks_proto import (
     CallBecameTask,
     DeliverInput,
     Effect,
+    ExchangeClosed,
     HmacSealer,
     HttpHead,
     Input,
     LegacyInput,
     MessageReceived,
+    OpenStream,
     RejectReport,
+    Reply,
     RequestCancel,
     ResumeWork,
     ServerEngine,
@@ -26,14 +29,16 @@ from mcp_tasks_proto import (
     StartWork,
     Step,
     StopCall,
+    StreamRequested,
     TaskSupport,
+    TimePassed,
     ToolDeclaration,
     WorkAskedInput,
     WorkCompleted,
 )
 from mcp_tasks_proto.legacy.server import DualEraServer, LegacyPolicy
 from mcp_tasks_proto.server.tasks import Tasks
-from mcp_tasks_proto.testing import Crash, Fate, Network, Passage, request
+from mcp_tasks_proto.testing import Crash, Fate, Network, Passage, Promises, request
 from mcp_tasks_proto.wire.jsonrpc import request_message
 from tests.unit.world import DONE, OTHER, TASK
 
@@ -368,9 +373,124 @@ def test_an_engine_that_means_a_time_that_has_passed_does_not_stop_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Tasks, "time_passed", lambda self: None)
-    network = Network(make_engine=engine, work=lambda *_: [])
     with pytest.raises(AssertionError, match="a deadline that has passed"):
+        Network(make_engine=engine, work=lambda *_: [])
+
+
+class Stammering(ServerEngine):
+    """Says each reply twice."""
+
+    def handle(self, fact: Input, *, now: int) -> Step:
+        """Do as told, and once more."""
+        step = super().handle(fact, now=now)
+        twice = [effect for effect in step.effects for _ in range(1 + isinstance(effect, Reply))]
+        return evolve(step, effects=tuple(twice))
+
+
+def stammering(name: str) -> ServerEngine:
+    sound = engine(name)
+    return Stammering(settings=sound.settings, tools=sound.tools, node=name)
+
+
+def test_each_process_is_held_to_its_promises() -> None:
+    """Although nobody would hear of a second reply."""
+    replies: list[Any] = []
+    network = Network(make_engine=stammering, work=lambda *_: [])
+    network.ask("node-1", "server/discover", {}, replies.append)
+    with pytest.raises(AssertionError, match="broken: one reply to each request"):
         network.run(100)
+    assert replies == []
+
+
+def test_the_promises_of_each_process_may_be_of_a_kind_that_knows_of_more() -> None:
+    """They look at what was seen."""
+    looks: list[object] = []
+
+    class Watch(Promises):
+        def look(self, fact: object, step: Any, now: int) -> None:
+            looks.append((self, type(fact), now))
+            super().look(fact, step, now)
+
+    def seen(node: str, fact: Input | LegacyInput, step: Step, now: int) -> None:
+        looks.append((node, type(fact), now))
+
+    network = Network(make_engine=engine, work=lambda *_: [], seen=seen, promises=Watch, skews=[60_000])
+    begin, (first, second) = network.now, looks[1::2]
+    assert looks == [
+        ("node-1", TimePassed, begin + 60_000),
+        first,
+        ("node-2", TimePassed, begin),
+        second,
+    ]
+    (one, *_), (other, *_) = (look for look in (first, second) if isinstance(look, tuple))
+    assert isinstance(one, Watch)
+    assert one is not other
+
+
+NO_SUCH_PROCESS: list[Callable[[Network, str], object]] = [
+    lambda network, name: network.ask(name, "tasks/get", {"taskId": TASK}, print),
+    lambda network, name: network.send(name, request("tasks/get", {"taskId": TASK}), print),
+    lambda network, name: network.converse(name, lambda at: MessageReceived(exchange=at, message={}), print),
+    lambda network, name: network.tell(name, TimePassed()),
+    lambda network, name: network.crash(name),
+    lambda network, name: network.sleep(name, 10),
+]
+
+
+@pytest.mark.parametrize("act", NO_SUCH_PROCESS)
+def test_a_name_that_no_process_ever_had_is_told(act: Callable[[Network, str], object]) -> None:
+    """But not that of one whose process has ended."""
+    story = Story()
+    with pytest.raises(LookupError, match=r"no process was ever called 'node-3', but \['node-1', 'node-2'\]"):
+        act(story.network, "node-3")
+    story.network.crash("node-1")
+    act(story.network, "node-1")
+    story.network.run(60_000)
+    assert story.network.nodes == ["node-2", "node-3"]
+
+
+NO_TIME: list[Callable[[Network], object]] = [
+    lambda _: Fate(delay_ms=-5),
+    lambda _: Fate(sleep_ms=-5),
+    lambda _: Passage(delay_ms=-5),
+    lambda _: Passage(again_ms=-5),
+    lambda _: Network(make_engine=engine, work=lambda *_: [], lease_ms=0),
+    lambda _: Network(make_engine=engine, work=lambda *_: [], restart_ms=-5),
+    lambda network: network.run(-5),
+    lambda network: network.later(-5, print),
+    lambda network: network.sleep("node-1", -5),
+]
+
+
+@pytest.mark.parametrize("go_back", NO_TIME)
+def test_time_does_not_go_back(go_back: Callable[[Network], object]) -> None:
+    story = Story()
+    said = (
+        r"'\w+_ms' must be >= 0: -5|time does not go back: -5 ms from now|a lease of \d+ ms, a restart after"
+    )
+    with pytest.raises(ValueError, match=said):
+        go_back(story.network)
+
+
+def test_a_duration_of_none_is_one() -> None:
+    story = Story()
+    story.befall(Passage(delay_ms=0, again_ms=0))
+    story.network.fates = [Fate(delay_ms=0)] * 4
+    story.ask("tools/call", name="lasting", arguments={})
+    story.network.run(0)
+    assert story.kinds() == [("node-1", StartTool)] * 2
+
+
+def test_time_passes_until_something_is_so() -> None:
+    story = Story()
+    begin = story.network.now
+    story.network.later(50, lambda: story.replies.append(None))
+    assert not story.network.run(40, until=lambda: bool(story.replies))
+    assert story.network.now == begin + 40
+    assert story.network.run(60_000, until=lambda: bool(story.replies))
+    assert story.network.now == begin + 50
+    assert story.network.run(60_000, until=lambda: bool(story.replies)), "no time is needed"
+    assert story.network.now == begin + 50
 
 
 def test_a_request_that_is_lost_is_never_answered_nor_heard_of() -> None:
@@ -432,6 +552,23 @@ def test_both_ends_hear_of_a_connection_that_breaks_before_the_request_arrives()
     story.network.run(1)
     assert story.replies == [None]
     assert story.told == []
+
+
+def test_whoever_closes_a_request_before_its_connection_breaks_hears_no_more_of_it() -> None:
+    """Nor is the process told of the end of what it has never heard of."""
+    told: list[type] = []
+    story = Story()
+    story.network.seen = lambda node, fact, step, now: told.append(type(fact))
+    story.befall(Passage(cut=True, delay_ms=50))
+    number = story.ask("tools/call", name="lasting", arguments={})
+    story.network.run(10)
+    story.network.close(number)
+    story.network.run(100)
+    assert story.replies == []
+    assert told == []
+    story.network.close(story.ask("tools/call", name="lasting", arguments={}))
+    story.network.run(100)
+    assert told[:2] == [MessageReceived, ExchangeClosed], "one that arrives has an end"
 
 
 def test_requests_overtake_each_other() -> None:
@@ -572,3 +709,9 @@ def test_a_process_that_speaks_2025_11_25_is_told_what_tasks_there_are() -> None
     say(request_message(4, "tasks/list", {}))
     assert said[-1].message["error"]["data"] == {"reason": "store_unavailable"}
     assert len(said) == 4
+    head = HttpHead(headers={"mcp-session-id": "s", "mcp-protocol-version": "2025-11-25"}, method="GET")
+    story.network.converse(
+        "node-1", lambda number: StreamRequested(exchange=number, http=head, principal="ada"), said.append
+    )
+    story.network.run(100)
+    assert [type(one) for one in said[4:]] == [OpenStream]

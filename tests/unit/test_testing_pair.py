@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice, repeat
 from typing import Any
 
 import pytest
+from attrs import evolve
 
-from mcp_tasks_proto.inputs import MessageReceived, ShutdownStarted
+from mcp_tasks_proto.effects import Reply, Step
+from mcp_tasks_proto.inputs import MessageReceived, ShutdownStarted, TimePassed
 from mcp_tasks_proto.requester import (
     Cancelled,
     Completed,
@@ -24,7 +27,6 @@ from tests.model.workshop import (
     START,
     Plan,
     Workshop,
-    call,
     fits,
     make_pair,
     make_requester,
@@ -69,7 +71,7 @@ def methods(tap: Tap) -> list[str]:
 def test_a_call_goes_there_and_back() -> None:
     workshop = Workshop(Plan(last_ms=2_500))
     pair = make_pair(workshop, listen=False)
-    key = call(pair)
+    key = pair.call()
     assert pair.settle(key, within_ms=10_000)
     assert fits("complete", outcome(pair, key))
     assert pair.now - START == 5 + 10 + 5 + 3 * 1_010, (
@@ -86,7 +88,7 @@ def test_time_passes_for_both_sides_also_when_nothing_happens() -> None:
 
 def test_a_call_that_is_not_over_in_time_is_not() -> None:
     pair = make_pair(Workshop(Plan(last_ms=60_000)))
-    key = call(pair)
+    key = pair.call()
     assert not pair.settle(key, within_ms=1_000)
     assert pair.settle(key, within_ms=120_000)
 
@@ -95,7 +97,7 @@ def test_the_server_sees_the_headers_that_belong_to_each_message() -> None:
     """HTTP.2: the server engine checks them, and refuses what does not fit."""
     pair = make_pair(Workshop(Plan()))
     tap = tapped(pair.server)
-    assert pair.settle(call(pair), within_ms=60_000)
+    assert pair.settle(pair.call(), within_ms=60_000)
     heads = [fact.http for _, fact in tap.of(MessageReceived)]
     assert [head.headers.get("mcp-name") for head in heads[:2]] == ["render", None]
     assert [head.headers["mcp-method"] for head in heads[:2]] == ["tools/call", "subscriptions/listen"]
@@ -104,7 +106,7 @@ def test_the_server_sees_the_headers_that_belong_to_each_message() -> None:
 def test_a_lost_request_is_never_answered() -> None:
     workshop = Workshop(Plan())
     pair = make_pair(workshop, passages=[LOST], limits=RequesterLimits(call_timeout_ms=60_000))
-    key = call(pair)
+    key = pair.call()
     assert not pair.settle(key, within_ms=59_999)
     assert pair.settle(key, within_ms=1)
     assert isinstance(outcome(pair, key), ObservationLost)
@@ -114,7 +116,7 @@ def test_a_lost_request_is_never_answered() -> None:
 def test_a_lost_answer_leaves_a_task_behind() -> None:
     workshop = Workshop(Plan())
     pair = make_pair(workshop, passages=[Passage(), LOST], limits=RequesterLimits(call_timeout_ms=60_000))
-    key = call(pair)
+    key = pair.call()
     assert pair.settle(key, within_ms=60_000)
     assert isinstance(outcome(pair, key), ObservationLost)
     assert len(workshop.answers) == 1
@@ -123,7 +125,7 @@ def test_a_lost_answer_leaves_a_task_behind() -> None:
 @pytest.mark.parametrize("passages", [[CUT], [Passage(), CUT]], ids=["before", "after"])
 def test_both_ends_hear_of_a_connection_that_breaks(passages: list[Passage]) -> None:
     pair = make_pair(Workshop(Plan()), passages=passages)
-    key = call(pair)
+    key = pair.call()
     assert pair.settle(key, within_ms=100)
     assert outcome(pair, key) == ObservationLost("the connection broke")
 
@@ -132,9 +134,9 @@ def test_a_connection_that_breaks_while_it_is_given_up_concerns_only_the_server(
     """The request arrives, the requester stops it, and the stop breaks the connection."""
     workshop = Workshop(Plan())
     pair = make_pair(workshop, passages=[Passage(), CUT])
-    key = call(pair)
+    key = pair.call()
     pair.run(6)
-    pair.see_to(pair.requester.cancel(key))
+    pair.cancel(key)
     pair.run(1_000)
     assert outcome(pair, key) == Cancelled()
     assert not workshop.answers, "no task was made for a caller who is gone"
@@ -143,9 +145,9 @@ def test_a_connection_that_breaks_while_it_is_given_up_concerns_only_the_server(
 def test_what_is_given_up_reaches_the_server_after_a_while() -> None:
     workshop = Workshop(Plan())
     pair = make_pair(workshop, passages=[Passage(), Passage(delay_ms=500)])
-    key = call(pair)
+    key = pair.call()
     pair.run(6)
-    pair.see_to(pair.requester.cancel(key))
+    pair.cancel(key)
     pair.run(1_000)
     assert outcome(pair, key) == Cancelled()
     assert len(workshop.answers) == 1, "the handle was on its way"
@@ -156,7 +158,7 @@ def test_messages_of_one_connection_do_not_overtake_each_other() -> None:
     slow, fast = Passage(delay_ms=300), Passage(delay_ms=1)
     pair = make_pair(Workshop(Plan(last_ms=10_000)), passages=[fast, fast, fast, slow, fast])
     tap = tapped(pair.requester)
-    call(pair)
+    pair.call()
     pair.run(500)
     assert [(when, type(fact)) for when, fact in tap.of(ResponseReceived, NotificationReceived)] == [
         (12, ResponseReceived),
@@ -170,8 +172,8 @@ def test_messages_of_different_connections_do() -> None:
         Workshop(Plan(last_ms=10_000)), passages=[Passage(delay_ms=400), Passage(delay_ms=2)], listen=False
     )
     tap = tapped(pair.requester)
-    call(pair)
-    call(pair)
+    pair.call()
+    pair.call()
     pair.run(1_000)
     assert [when for when, _ in tap.of(ResponseReceived)] == [2 + 10 + 5, 400 + 10 + 5]
 
@@ -179,7 +181,7 @@ def test_messages_of_different_connections_do() -> None:
 def test_questions_are_answered_and_answers_arrive_once() -> None:
     workshop = Workshop(Plan(steps=((100, "ask twice"), (100, "progress"), (100, "ask"))))
     pair = make_pair(workshop)
-    key = call(pair)
+    key = pair.call()
     assert pair.settle(key, within_ms=60_000)
     (delivered,) = workshop.answers.values()
     assert list(delivered) == ["a", "b", "a.2"]
@@ -187,7 +189,7 @@ def test_questions_are_answered_and_answers_arrive_once() -> None:
 
 def test_nobody_may_answer() -> None:
     pair = make_pair(Workshop(Plan(steps=((100, "ask"),))), answer_ms=None)
-    key = call(pair)
+    key = pair.call()
     assert not pair.settle(key, within_ms=60_000)
     assert (key, "a") in pair.requester.on_show
 
@@ -195,7 +197,7 @@ def test_nobody_may_answer() -> None:
 def test_a_server_may_do_no_work() -> None:
     pair = make_pair(Workshop(Plan()))
     idle = Pair(requester=make_requester(), server=ServerHost(engine=pair.server.engine))
-    key = call(idle)
+    key = idle.call()
     idle.run(10_000)
     assert key not in idle.requester.outcomes
 
@@ -206,14 +208,14 @@ def test_there_may_be_nobody_to_ask() -> None:
     lonely = Pair(
         requester=make_requester(), server=ServerHost(engine=pair.server.engine), work=workshop.work
     )
-    key = call(lonely)
+    key = lonely.call()
     lonely.run(10_000)
     assert (key, "a") in lonely.requester.on_show
 
 
 def test_a_request_is_seen_to_once() -> None:
     pair = make_pair(Workshop(Plan()))
-    key = call(pair)
+    key = pair.call()
     with pytest.raises(ValueError, match="request 1 is on its way already"):
         pair.see_to(pair.requester.effects)
     assert pair.settle(key, within_ms=10_000)
@@ -233,12 +235,60 @@ def test_a_request_that_nobody_carries_is_told() -> None:
     assert pair.settle(key, within_ms=10_000)
 
 
+def test_time_does_not_go_back() -> None:
+    pair = make_pair(Workshop(Plan()))
+    waits: list[Callable[[], object]] = [
+        lambda: pair.run(-1_000),
+        lambda: pair.settle("never", within_ms=-1_000),
+    ]
+    for wait in waits:
+        with pytest.raises(ValueError, match="time does not go back: -1000 ms from now"):
+            wait()
+    assert pair.now == START
+
+
+def test_no_work_is_done_before_it_is_begun() -> None:
+    pair = make_pair(Workshop(Plan()))
+    pair.work = lambda _: [(-5, TimePassed())]
+    pair.call()
+    with pytest.raises(ValueError, match="time does not go back: -5 ms from now"):
+        pair.run(100)
+
+
+def test_the_server_is_held_to_its_promises() -> None:
+    """Although nobody would hear of a second reply."""
+
+    class Stammering:
+        def __init__(self, engine: Any) -> None:
+            self.engine = engine
+
+        def handle(self, fact: Any, *, now: int) -> Step:
+            step: Step = self.engine.handle(fact, now=now)
+            twice = [effect for effect in step.effects for _ in range(1 + isinstance(effect, Reply))]
+            return evolve(step, effects=tuple(twice))
+
+    pair = make_pair(Workshop(Plan()))
+    stammering: Any = Stammering(pair.server.engine)
+    pair.server.engine = stammering
+    pair.call()
+    with pytest.raises(AssertionError, match="broken: one reply to each request"):
+        pair.run(100)
+
+
+def test_the_server_is_told_who_calls() -> None:
+    pair = make_pair(Workshop(Plan()))
+    pair.principal = "ada"
+    pair.call()
+    pair.run(100)
+    assert [record.principal for record in pair.server.store.records.values()] == ["ada"]
+
+
 def test_the_weather_changes_when_another_is_set() -> None:
     pair = make_pair(Workshop(Plan()), passages=[LOST] * 9)
-    key = call(pair)
+    key = pair.call()
     assert not pair.settle(key, within_ms=1_000), "its request is lost"
     pair.passages = [Passage(delay_ms=100)]
-    another = call(pair)
+    another = pair.call()
     assert pair.settle(another, within_ms=10_000), "nothing is left of the storm"
     assert key not in pair.requester.outcomes
 
@@ -246,11 +296,9 @@ def test_the_weather_changes_when_another_is_set() -> None:
 def test_both_engines_are_woken_at_their_deadlines() -> None:
     """CAN.6: the server gives up on a worker that does not stop, and the requester polls all the while."""
     pair = make_pair(Workshop(Plan(last_ms=10_000_000, obeys=False)), listen=False)
-    key = call(pair)
+    key = pair.call()
     pair.run(500)
-    before = len(pair.requester.effects)
-    pair.requester.cancel(key, wait=True)
-    pair.see_to(pair.requester.effects[before:])
+    pair.cancel(key, wait=True)
     assert pair.settle(key, within_ms=70_000)
     assert isinstance(outcome(pair, key), Cancelled)
     assert pair.now - START > 60_000
@@ -258,7 +306,7 @@ def test_both_engines_are_woken_at_their_deadlines() -> None:
 
 def test_a_server_that_shuts_down_ends_streams_gracefully() -> None:
     pair = make_pair(Workshop(Plan(last_ms=10_000)))
-    key = call(pair)
+    key = pair.call()
     pair.run(1_000)
     pair.tell_server(ShutdownStarted())
     pair.run(60_000)
@@ -267,7 +315,7 @@ def test_a_server_that_shuts_down_ends_streams_gracefully() -> None:
 
 def test_a_task_that_the_store_lost_is_expired() -> None:
     pair = make_pair(Workshop(Plan(last_ms=10_000)), listen=False)
-    key = call(pair)
+    key = pair.call()
     pair.run(500)
     pair.server.store.records.clear()
     assert pair.settle(key, within_ms=5_000)
@@ -278,7 +326,7 @@ def test_a_process_can_end_and_another_goes_on() -> None:
     """The answer that the first one would have got is nobody's."""
     workshop = Workshop(Plan(steps=((100, "ask"),)))
     pair = make_pair(workshop, answer_ms=5_000)
-    key = call(pair)
+    key = pair.call()
     pair.run(4_000)
     assert (key, "a") in pair.requester.on_show
     again = restart(pair, pair.requester.references[key])
@@ -291,7 +339,7 @@ def test_a_process_can_end_and_another_goes_on() -> None:
 def test_a_process_that_ends_takes_its_messages_with_it() -> None:
     workshop = Workshop(Plan())
     pair = make_pair(workshop)
-    call(pair)
+    pair.call()
     pair.crash(make_requester())
     pair.run(60_000)
     assert not workshop.answers
@@ -301,7 +349,7 @@ def test_a_process_that_ends_takes_its_messages_with_it() -> None:
 def test_a_poll_that_is_lost_is_sent_again() -> None:
     pair = make_pair(Workshop(Plan()), passages=[Passage(), Passage(), LOST], listen=False)
     tap = tapped(pair.server)
-    key = call(pair)
+    key = pair.call()
     assert pair.settle(key, within_ms=600_000)
     assert fits("complete", outcome(pair, key))
     assert len(pair.requester.sent("tasks/get")) == 1 + methods(tap).count("tasks/get")
@@ -311,7 +359,7 @@ def test_a_call_that_arrives_twice_makes_two_tasks_and_one_is_heard_of() -> None
     workshop = Workshop(Plan(last_ms=2_500))
     pair = make_pair(workshop, passages=[Passage(again_ms=40)], listen=False)
     there, back = tapped(pair.server), tapped(pair.requester)
-    key = call(pair)
+    key = pair.call()
     assert pair.settle(key, within_ms=10_000)
     assert fits("complete", outcome(pair, key))
     calls = [(when, fact.message["method"]) for when, fact in there.of(MessageReceived)][:2]
@@ -322,9 +370,29 @@ def test_a_call_that_arrives_twice_makes_two_tasks_and_one_is_heard_of() -> None
     assert second in workshop.answers, "its work was begun all the same"
 
 
+@pytest.mark.parametrize("when", [42, 60, 120], ids=["before either", "between", "after both"])
+@pytest.mark.parametrize("how", ["stop", "crash", "cut"])
+def test_whoever_gives_up_a_request_that_arrives_twice_gives_up_both(when: int, how: str) -> None:
+    """Whether the second has arrived by then or not: nobody is left to whom a server would go on talking."""
+    end = CUT if how == "cut" else Passage()
+    pair = make_pair(
+        Workshop(Plan(last_ms=600_000)), passages=[Passage(), Passage(), Passage(again_ms=40), end]
+    )
+    tap = tapped(pair.server)
+    key = pair.call()
+    pair.run(when)  # a stream begins after 45 milliseconds, and again after 85
+    if how == "stop":
+        pair.see_to(pair.requester.abandon(key))
+    elif how == "crash":
+        pair.crash(make_requester())
+    pair.run(200)
+    assert methods(tap)[-1] == "subscriptions/listen"
+    assert not tap.engine._exchanges.by_key
+
+
 def test_a_poll_that_arrives_twice_is_answered_once() -> None:
     pair = make_pair(Workshop(Plan()), listen=False)
-    key = call(pair)
+    key = pair.call()
     pair.run(100)
     pair.calm = Passage(again_ms=40)
     there, back = tapped(pair.server), tapped(pair.requester)
@@ -345,7 +413,7 @@ def test_whatever_comes_twice_is_asked_answered_and_delivered_once(again_ms: int
     pair = make_pair(workshop, listen=listen)
     pair.calm = Passage(again_ms=again_ms)
     tap = tapped(pair.server)
-    key = call(pair)
+    key = pair.call()
     assert pair.settle(key, within_ms=60_000)
     pair.run(10_000)
     assert fits("fail", outcome(pair, key))
@@ -358,11 +426,11 @@ def test_a_cancellation_that_comes_twice_is_told_once() -> None:
     """CAN.6."""
     workshop = Workshop(Plan(last_ms=60_000))
     pair = make_pair(workshop, listen=False)
-    key = call(pair)
+    key = pair.call()
     pair.run(500)
     pair.calm = Passage(again_ms=40)
     tap = tapped(pair.server)
-    pair.see_to(pair.requester.cancel(key, wait=True))
+    pair.cancel(key, wait=True)
     assert pair.settle(key, within_ms=10_000)
     assert isinstance(outcome(pair, key), Cancelled)
     assert methods(tap).count("tasks/cancel") == 2
@@ -375,7 +443,7 @@ def test_a_cancellation_that_comes_twice_is_told_once() -> None:
 def test_what_does_not_arrive_does_not_do_so_again(passage: Passage) -> None:
     pair = make_pair(Workshop(Plan()), passages=[passage])
     tap = tapped(pair.server)
-    call(pair)
+    pair.call()
     pair.run(1_000)
     assert methods(tap) == []
 
@@ -384,10 +452,10 @@ def test_what_comes_again_is_for_the_process_that_it_was_for() -> None:
     """The next one has a request of the same number in flight."""
     passages = [Passage(), Passage(again_ms=1_000), Passage(delay_ms=5_000)]
     pair = make_pair(Workshop(Plan()), passages=passages, listen=False)
-    call(pair)
+    pair.call()
     pair.run(100)
     pair.crash(make_requester())
-    key = call(pair)
+    key = pair.call()
     tap = tapped(pair.requester)
     pair.run(2_000)
     assert tap.facts == []
@@ -404,7 +472,7 @@ def test_wrong_clocks_change_no_outcome(skew_ms: int) -> None:
         ends = []
         for skew in (0, skew_ms):
             pair = make_pair(Workshop(plan), skew_ms=skew)
-            key = call(pair)
+            key = pair.call()
             assert pair.settle(key, within_ms=120_000)
             assert isinstance(outcome(pair, key), kind)
             ends.append(pair.now)
@@ -415,12 +483,12 @@ def test_wrong_clocks_change_no_outcome(skew_ms: int) -> None:
 def test_the_server_has_its_own_clock_and_is_woken_by_it(skew_ms: int) -> None:
     """CAN.6: it gives up on a worker that does not stop, a minute after it was told."""
     pair = make_pair(Workshop(Plan(last_ms=10_000_000, obeys=False)), listen=False, skew_ms=skew_ms)
-    key = call(pair)
+    key = pair.call()
     pair.run(500)
     (record,) = pair.server.store.records.values()
     assert record.created_at_ms == START + 15 + skew_ms
     assert pair.server.now == pair.requester.now + skew_ms == START + 500 + skew_ms
-    pair.see_to(pair.requester.cancel(key, wait=True))
+    pair.cancel(key, wait=True)
     assert not pair.settle(key, within_ms=60_000)
     assert pair.settle(key, within_ms=5_000)
     assert isinstance(outcome(pair, key), Cancelled)
@@ -431,7 +499,7 @@ def test_the_same_storm_comes_again() -> None:
     runs = []
     for _ in range(2):
         pair = make_pair(Workshop(Plan(steps=((300, "ask"),))), passages=storm)
-        key = call(pair, deadline_ms=START + 120_000)
+        key = pair.call(deadline_ms=START + 120_000)
         pair.run(120_000)
         runs.append((repr(pair.requester.effects), repr(pair.server.effects)))
         assert key in pair.requester.outcomes

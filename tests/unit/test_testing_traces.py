@@ -276,59 +276,116 @@ def test_a_server_that_speaks_2025_11_25_as_well_has_sessions_with_tasks() -> No
     assert told("client 1 tools/call render", before=BOTH) == ["start tool 1 render {}, may become a task"]
 
 
+def test_the_end_of_a_sessions_request_and_of_its_handler_are_told_apart() -> None:
+    calls = LIST.replace("tasks/list", "tools/call").replace("{}", '{"name": "render"}')
+    cancels = 'client 3 {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}'
+    says = told(INITIALIZE, f"{calls} as ann on stdio", f"{cancels} as ann on stdio", before=BOTH)
+    assert says == ["exchange 2 is over", "reply 3 nothing", "stop call 2"]
+
+
 def test_a_server_that_speaks_no_other_version_has_no_sessions() -> None:
     before = BOTH.replace("2025-11-25", "2026-07-28")
     assert told(INITIALIZE, before=before)[0].startswith("reply 1 error -32")
 
 
 WHOLE = "T-0123456789abcdefghijk"
-HELLO = INITIALIZE.replace('"capabilities": {}', '"capabilities": {"elicitation": {}, "roots": {}}').replace(
-    " as ann", ""
-)
-
-
-def of_1(number: int, method: str, params: str = "{}") -> str:
-    """Return a line in which a client says something in the session of :data:`HELLO`."""
-    message = f'{{"jsonrpc": "2.0", "id": {number}, "method": "{method}", "params": {params}}}'
-    return f"client {number} {message} on stdio"
+HELLO = "client 1 initialize declaring elicitation roots on stdio"
 
 
 def test_a_call_of_a_session_goes_by_the_number_of_its_request() -> None:
-    called = of_1(2, "tools/call", '{"name": "render", "task": {}}')
+    called = "client 2 tools/call render {} task on stdio"
     assert told(HELLO, called, before=BOTH) == ["start tool 2 render {}, may become a task"]
     reply, start = told(HELLO, called, "handler 2 becomes T", before=BOTH)
     assert reply.startswith(f'reply 2 no resultType {{"task": {{"taskId": "{WHOLE}", "status": "working"')
     assert start == "start work T"
-    plain = of_1(2, "tools/call", '{"name": "render"}')
+    plain = "client 2 tools/call render on stdio"
     assert told(HELLO, plain, 'handler 2 returns "done"', before=BOTH) == ['reply 2 no resultType "done"']
     assert told(HELLO, plain, 'handler 2 fails -32603 "no"', before=BOTH)[0].startswith(
         "reply 2 error -32603"
     )
 
 
+def test_what_a_session_says_of_a_task_has_short_forms() -> None:
+    """LEG.4: the client's lifetime counts, and ``tasks/result`` waits for the end."""
+    made = (HELLO, 'client 2 tools/call render task {"ttl": 5000} on stdio', "handler 2 becomes T")
+    assert '"ttl": 5000' in told(*made, before=BOTH)[0]
+    (shown,) = told(*made, "client 3 tasks/get T on stdio", before=BOTH)
+    assert shown.startswith("reply 3 no resultType T working")
+    waits = (*made, "client 3 tasks/result T on stdio", "client 3 reads")
+    assert not any(line.startswith("reply") for line in told(*waits, before=BOTH))
+    done = told(*waits, 'worker T completes "done"', before=BOTH)
+    assert any(line.startswith('reply 3 no resultType {"content": ') for line in done)
+    *_, cancelled = told(*made, "client 3 tasks/cancel T on stdio", before=BOTH)
+    assert cancelled.startswith("reply 3 no resultType T cancelled")
+    unknown = told(*made, f'client 3 tasks/get "{WHOLE}!" on stdio', before=BOTH)
+    assert unknown[0].startswith("reply 3 error -32602")
+
+
+def test_a_notification_of_a_session_has_no_id() -> None:
+    """JSON-RPC: nothing answers it, where an unknown request is refused."""
+    assert told(HELLO, "client 2 notifications/initialized on stdio", before=BOTH) == []
+    assert told(HELLO, "client 2 initialized on stdio", before=BOTH)[0].startswith("reply 2 error -32601")
+
+
+def test_a_session_declares_what_is_said_or_takes_forms() -> None:
+    """LEG.2, INP.2: a client is asked what it declared when it said hello."""
+    call = "client 2 tools/call render on stdio"
+    for hello in (
+        "initialize",
+        "initialize declaring elicitation",
+        'initialize declaring {"elicitation": {}}',
+    ):
+        asked = told(f"client 1 {hello} on stdio", call, "handler 2 asks confirm", before=BOTH)
+        assert asked[0].startswith("send 2 elicitation/create id 1")
+    for hello in ("initialize declaring nothing", "initialize declaring tasks roots"):
+        asked = told(f"client 1 {hello} on stdio", call, "handler 2 asks confirm", before=BOTH)
+        assert asked[0].startswith("reply 2 error")
+
+
+def test_only_the_connection_of_a_session_has_its_version() -> None:
+    """LEG.1: also where the session was begun by a message in JSON."""
+    for hello in (f"{HELLO[:-9]} as ann on stdio", INITIALIZE):
+        listed = told(hello, "client 2 tasks/list as ann on stdio", before=BOTH)
+        assert listed == ['reply 2 no resultType {"tasks": []}']
+        for elsewhere in ("client 2 tasks/list as ann on other", "client 2 tasks/list as ann"):
+            assert told(hello, elsewhere, before=BOTH)[0].startswith("reply 2 error -32601")
+    assert told("client 1 initialize", before=BOTH)[0].startswith("reply 1 error -32601")
+
+
 def test_a_question_of_a_session_says_its_id() -> None:
-    plain = of_1(2, "tools/call", '{"name": "render"}')
-    answer = 'client 3 {"jsonrpc": "2.0", "id": 1, "result": {"action": "decline"}} on stdio'
-    (asked,) = told(HELLO, plain, "handler 2 asks confirm", before=BOTH)
+    plain, asks = "client 2 tools/call render on stdio", "handler 2 asks confirm"
+    (asked,) = told(HELLO, plain, asks, before=BOTH)
     assert asked.startswith('send 2 elicitation/create id 1 {"mode": "form"')
-    again = told(HELLO, plain, "handler 2 asks confirm", answer, before=BOTH)
+    decline = "client 3 answers 1 decline on stdio"
+    again = told(HELLO, plain, asks, decline, before=BOTH)
     assert again == ["reply 3 nothing", "start tool 3 render {} confirm=decline"]
-    done = told(HELLO, plain, "handler 2 asks confirm", answer, 'handler 3 returns "done"', before=BOTH)
-    assert done == ['reply 2 no resultType "done"']
-    (asked,) = told(HELLO, plain, 'handler 2 asks where={"method": "roots/list"}', before=BOTH)
+    assert told(HELLO, plain, asks, decline, 'handler 3 returns "done"', before=BOTH) == [
+        'reply 2 no resultType "done"'
+    ]
+    *_, filled = told(HELLO, plain, asks, "client 3 answers 1 accept on stdio", before=BOTH)
+    assert filled == "start tool 3 render {} confirm=accept"
+    where = 'handler 2 asks where={"method": "roots/list"}'
+    (asked,) = told(HELLO, plain, where, before=BOTH)
     assert asked.startswith("send 2 roots/list id 1")
+    *_, answered = told(HELLO, plain, where, 'client 3 answers 1 {"roots": []} on stdio', before=BOTH)
+    assert answered == 'start tool 3 render {} where={"roots": []}'
+
+
+def test_a_client_of_a_session_refuses_to_be_asked() -> None:
+    """Which is told to the handler as a person's wish to stop."""
+    asked = (HELLO, "client 2 tools/call render on stdio", "handler 2 asks confirm")
+    refused = told(*asked, 'client 3 refuses 1 -1 "not now" on stdio', before=BOTH)
+    assert refused == ["reply 3 nothing", "start tool 3 render {} confirm=cancel"]
 
 
 def test_another_request_of_a_session_is_forwarded_and_stopped_by_its_number() -> None:
     before = BOTH + "    server   method prompts/list\n"
-    listed, cancelled = (
-        of_1(2, "prompts/list"),
-        '{"jsonrpc": "2.0", "method": "notifications/cancelled", "params"',
-    )
+    listed = "client 2 prompts/list on stdio"
     assert told(HELLO, listed, before=before) == ["forward 2 prompts/list"]
     assert told(HELLO, listed, "handler 2 returns {}", before=before) == ["reply 2 no resultType"]
-    stop = told(HELLO, listed, f'client 3 {cancelled}: {{"requestId": 2}}}} on stdio', before=before)
-    assert "stop call 2" in stop
+    stopped = 'client 3 notifications/cancelled {"requestId": 2} on stdio'
+    assert "stop call 2" in told(HELLO, listed, stopped, before=before)
+    assert "stop call 2" in told(HELLO, listed, "client 2 cancels", before=before)
 
 
 @pytest.mark.parametrize(

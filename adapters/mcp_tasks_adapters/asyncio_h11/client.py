@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from mcp_tasks_adapters.asyncio_h11.loop import AsyncioLoop
 from mcp_tasks_adapters.client.processes import HAS_SESSIONS, signal_session, starting
 from mcp_tasks_adapters.clock import SteadyClock
-from mcp_tasks_adapters.connecting import Connector
+from mcp_tasks_adapters.connecting import Connector, keep_alive
 from mcp_tasks_adapters.http_exchange import HttpAddress
 
 __all__ = ["AsyncioClientLoop", "connect", "connect_stdio", "open_loop"]
@@ -205,7 +205,9 @@ class _Stream(asyncio.BufferedProtocol):
         """Begin; nothing is read until there is somebody who hears it."""
         self._transport = cast(asyncio.Transport, transport)
         self._transport.pause_reading()
-        self._poller = _poller_of(self._transport.get_extra_info("socket"))
+        connection = self._transport.get_extra_info("socket")
+        keep_alive(connection)
+        self._poller = _poller_of(connection)
         # With a mark of zero, "not paused" means that everything was written.
         self._transport.set_write_buffer_limits(high=0)
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import frozen
@@ -166,6 +167,8 @@ class ClientDriver:
         self._answer = answer
         self._on_trace = on_trace
         self._keys = count(1)
+        self._place = token_hex(8)
+        """Tells this client's progress tokens from those of others in the same session of 2025-11-25."""
         self._calls: dict[Any, Call] = {}
         self._questions: dict[tuple[Any, str], Errand[Mapping[str, Any] | Exception]] = {}
         self._last_turn: Event | None = None
@@ -204,7 +207,7 @@ class ClientDriver:
         """Begin to call a tool."""
         call = self._open(tool, on_reference=on_reference, on_notification=on_notification)
         if on_notification is not None:
-            meta = {PROGRESS_TOKEN: call._key, **meta}
+            meta = {PROGRESS_TOKEN: f"{self._place}.{call._key}", **meta}
         self.feed(
             CallWanted(call=call._key, tool=tool, arguments=arguments, meta=meta, deadline_ms=deadline_ms)
         )

@@ -15,7 +15,7 @@ import trio
 
 from mcp_tasks_adapters.client.processes import HAS_SESSIONS, signal_session, starting
 from mcp_tasks_adapters.clock import SteadyClock
-from mcp_tasks_adapters.connecting import Connector
+from mcp_tasks_adapters.connecting import Connector, keep_alive
 from mcp_tasks_adapters.http_exchange import HttpAddress
 from mcp_tasks_adapters.trio_h11.loop import TrioLoop, file_of
 
@@ -50,6 +50,7 @@ class TrioClientLoop(TrioLoop):
     ) -> _Stream:
         """Connect."""
         raw = await trio.open_tcp_stream(address.host, address.port)
+        keep_alive(raw)
         if context is None:
             return _Stream(raw, raw, patience, self._nursery)
         secure = trio.SSLStream(raw, context, server_hostname=address.host, https_compatible=True)

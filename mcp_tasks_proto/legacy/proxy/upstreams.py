@@ -112,7 +112,7 @@ class DualEraUpstreams(ProxyEngine):
         """Take in what comes of something that was sent. What was given up may still be answered."""
         name = fact.request
         if type(name) is not int or not 0 < name <= self._newest:
-            raise LocalProtocolError(f"{type(fact).__name__}: no request has this name")
+            raise LocalProtocolError("no request has this name")
         last = isinstance(fact, ResponseReceived | RequestFailed)
         self._give_back(self._sent.pop(name, None) if last else self._sent.get(name), fact)
 

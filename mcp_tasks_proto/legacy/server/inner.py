@@ -38,6 +38,7 @@ from mcp_tasks_proto.inputs import (
     TasksListed,
 )
 from mcp_tasks_proto.legacy.translation import modern_params
+from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.wire.jsonrpc import request_message
 
 __all__ = ["Caller", "Inner", "InnerExchange", "InnerToken", "OwedTask"]
@@ -208,8 +209,8 @@ class Inner:
     def take(self, fact: Input) -> None:
         """Take in a fact of the host's. Raises :class:`LocalProtocolError`; nothing has happened then."""
         if isinstance(fact, TasksListed | LoadFailed) and fact.token in self._listings:
-            if isinstance(fact, TasksListed) and fact.more and not fact.records:
-                raise LocalProtocolError("TasksListed: more comes after nothing; a page has a last record")
+            if isinstance(fact, TasksListed):
+                _check_page(fact)
             self._listings.pop(fact.token)(fact if isinstance(fact, TasksListed) else None)
             return
         conversation = None
@@ -251,6 +252,13 @@ class Inner:
                 self._reports.pop(token)(reason)
             case _:
                 self.out.append(effect)
+
+
+def _check_page(listed: TasksListed) -> None:
+    if not all(isinstance(record, TaskRecord) for record in listed.records):
+        raise LocalProtocolError("TasksListed: a record is a TaskRecord")
+    if listed.more and not listed.records:
+        raise LocalProtocolError("TasksListed: more comes after nothing; a page has a last record")
 
 
 def _owed(fact: Any, owed: OwedTask) -> Input:

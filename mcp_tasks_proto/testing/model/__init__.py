@@ -1,16 +1,17 @@
 """Each role at its most naïve: what must come of whatever happens.
 
-:class:`RequesterModel` is the requester's: what a client sends and tells its callers. The rest of this is
-about the server: what each answer must be, after whatever happened before.
+:class:`ServerModel` is the server: what each answer must be, after whatever happened before.
+:class:`RequesterModel` is the requester: what a client sends and tells its callers.
+:class:`LegacyServerModel` and :class:`LegacyRequesterModel` are the two toward a peer of 2025-11-25. The
+proxy is in :mod:`mcp_tasks_proto.testing.model.proxy`.
 
-:class:`ServerModel` was written from the contract and knows no engine, no table and no store: one dictionary
-of tasks, one event after the other, each done at once. Tell it what happens to a server, in the order in
+All were written from the contract and know no engine, no table and no store. A server is one dictionary of
+tasks, one event after the other, each done at once. Tell its model what happens to a server, in the order in
 which that server made it durable, and compare what it says with what the server answered: :func:`difference`
-does.
-Times are Unix milliseconds and are given with each event.
+does. Times are Unix milliseconds and are given with each event.
 
-What it leaves to the server: texts, ``lastUpdatedAt`` (it counts the changes of a view instead, LIFE.5), and
-the caps of a store (TTL.2). ``docs/testing.md`` shows it at work.
+What the model of a server leaves to it: texts, ``lastUpdatedAt`` (it counts the changes of a view instead,
+LIFE.5), and the caps of a store (TTL.2). ``docs/testing.md`` shows each at work.
 """
 
 from mcp_tasks_proto.testing.model.agenda import ModelBounds

@@ -23,9 +23,18 @@
     ``as alice``, ``on stdio``, ``over http``, ``header Mcp-Name "x"``, ``header Mcp-Name missing``,
     ``extension off``.
 
-    Where ``server speaks 2025-11-25`` as well, an ``initialize`` as such a message, ``on stdio``, begins a
-    session there. All else in it are such messages too, ``2 {"id": 2, "method": "tools/call", …} on stdio``,
-    with whole task ids. Handlers are told of calls under the number of the line that led to them.
+    Where ``server speaks 2025-11-25`` as well, ``initialize`` begins a session on the connection, and what
+    comes on it is of that version from then on, and declares nothing::
+
+        1 initialize on stdio                  ``declaring elicitation roots`` and so on, as above
+        2 tools/call render {…} task on stdio  as a task; or ``task {"ttl": 5000}``
+        3 tasks/result T on stdio              or ``tasks/get``, ``tasks/cancel``
+        4 tasks/list cursor 1 on stdio         any other method; ``cursor`` as above
+        5 notifications/initialized on stdio   a notification, as everything of such a name
+        6 answers 1 accept on stdio            the server's request 1, as questions are answered above
+        7 refuses 1 -1 "no" on stdio           the same, with an error
+
+    Handlers are told of calls under the number of the line that led to them.
 
     Or what became of a request: ``1 leaves``, ``1 cancels`` (on stdio), ``1 reads`` what was sent so far.
 
@@ -91,8 +100,9 @@ from mcp_tasks_proto.inputs import (
 )
 from mcp_tasks_proto.testing.messages import request
 from mcp_tasks_proto.testing.traces.words import ACCEPT, Json, Pair, TraceError, Words, question, task_id
-from mcp_tasks_proto.vocabulary import MODERN_VERSION
+from mcp_tasks_proto.vocabulary import LEGACY_VERSION, MODERN_VERSION
 from mcp_tasks_proto.wire.http import request_headers
+from mcp_tasks_proto.wire.jsonrpc import error_message, result_message
 
 __all__ = ["Facts", "changes_in", "error_in", "questions_in", "result_in"]
 
@@ -107,6 +117,8 @@ class Facts:
     request_ids: dict[Hashable, Any] = field(init=False, factory=dict)
     states: dict[Hashable, str] = field(init=False, factory=dict)
     """The ``requestState`` of each exchange that ended with a question."""
+    sessions: set[str] = field(init=False, factory=set)
+    """The connections on which a session of 2025-11-25 has begun."""
 
     def read(self, speaker: str, words: Words) -> Input:
         """Return what ``speaker`` says. Raises :class:`TraceError`."""
@@ -129,18 +141,28 @@ class Facts:
             params = {"requestId": self.request_ids.get(exchange)}
             message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
             return MessageReceived(exchange=f"{exchange} cancels", message=message, connection=STDIO)
-        raw = words.json()
+        raw, connection = words.json(), words.after("on")
         if raw is not None:
+            self._note_session(raw.value, connection)
             return _received(exchange, self._with_cursor(raw.value, words), words)
         request_id = int(exchange) if exchange.isdecimal() else exchange
         self.request_ids[exchange] = request_id
         method = words.word("the method")
+        self._note_session({"method": method}, connection)
+        if connection in self.sessions:
+            said = _said_in_session(request_id, method, words)
+            return _received(exchange, self._with_cursor(said, words), words)
         params = _PARAMS.get(method, _other_params)(words)
         if words.follows("again"):
             params["requestState"] = self.states.get(words.word("the exchange"))
             params["inputResponses"] = _answers(words)
         declared = _declared(words)
         return _received(exchange, request(method, params, id=request_id, **declared), words)
+
+    def _note_session(self, message: Any, connection: str | None) -> None:
+        match message:
+            case {"method": "initialize"} if connection is not None:
+                self.sessions.add(connection)
 
     def _with_cursor(self, message: Any, words: Words) -> Any:
         """Return a message with a requestState in the place of a cursor, if that is said of it."""
@@ -274,6 +296,52 @@ _PARAMS: Final[Mapping[str, Callable[[Words], dict[str, Any]]]] = {
     "tasks/update": _update_params,
     "subscriptions/listen": _listen_params,
 }
+
+
+# -- what is said in a session of 2025-11-25 --------------------------------------------------------
+
+
+def _said_in_session(request_id: Any, method: str, words: Words) -> dict[str, Any]:
+    match method:
+        case "answers":
+            id_, answer = words.integer("the server's request"), Pair("", words.any_word("the answer"))
+            return result_message(id_, _answer(answer))
+        case "refuses":
+            return error_message(words.integer("the server's request"), error_in(words))
+    params = _SESSION_PARAMS.get(method, _other_params)(words)
+    message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+    if method.startswith("notifications/"):
+        del message["id"]
+    return message
+
+
+def _initialize_params(words: Words) -> dict[str, Any]:
+    declared = _declared(words)
+    tasks: dict[str, Any] = {"tasks": {}} if declared.get("tasks") else {}
+    return {
+        "protocolVersion": LEGACY_VERSION,
+        "capabilities": {**declared["capabilities"], **tasks},
+        "clientInfo": {"name": "trace", "version": "1"},
+    }
+
+
+def _session_call_params(words: Words) -> dict[str, Any]:
+    params = _call_params(words)
+    if words.follows("task"):
+        params["task"] = _other_params(words)
+    return params
+
+
+_SESSION_PARAMS: Final[Mapping[str, Callable[[Words], dict[str, Any]]]] = {
+    "initialize": _initialize_params,
+    "tools/call": _session_call_params,
+    "tasks/get": _task_params,
+    "tasks/result": _task_params,
+    "tasks/cancel": _task_params,
+}
+
+
+# -- how a message came --------------------------------------------------------------------------------
 
 
 def _declared(words: Words) -> dict[str, Any]:

@@ -235,7 +235,10 @@ class _Stage:
                     self._asked.append(effect)
                 if isinstance(effect, Reply):
                     self._remember_state(effect)
-                told.append(teller.tell(self._to_the_script(effect, fact)))
+                if isinstance(effect, StopCall) and effect.exchange in self._calls:
+                    told.append(f"exchange {effect.exchange} is over")  # its handler is another's to stop
+                else:
+                    told.append(teller.tell(self._to_the_script(effect, fact)))
         return told
 
     def _to_the_engine(self, fact: Input) -> Input:

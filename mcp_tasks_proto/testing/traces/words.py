@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from json import JSONDecodeError, JSONDecoder, dumps
 from re import compile as pattern
 from typing import Any, Final
@@ -130,6 +130,13 @@ class Words:
             del self._left[0]
             return True
         return False
+
+    def after(self, word: str) -> str | None:
+        """Return the plain word after ``word``, wherever it comes; it stays to be read."""
+        for one, following in pairwise(self._left):
+            if one == word and isinstance(following, str):
+                return following
+        return None
 
     def json(self) -> Json | None:
         """Read a word in JSON, if one comes next."""
