@@ -685,6 +685,22 @@ def test_leg8_what_a_task_asks_is_asked_on_the_stream_of_its_result() -> None:
     assert host.waiting("tasks/update").message["params"]["inputResponses"] == {"a": ACCEPTED}
 
 
+def test_leg8_an_answer_is_taken_once_its_upstream_has_it() -> None:
+    """Until then it is this process's alone. Meanwhile its sender may be authenticated anew."""
+    host = bridged()
+    host.reads = True
+    handle = made(host)
+    waiting = host.ask("tasks/result", {"taskId": handle}, id=3)
+    asks = task("input_required", "up-7", inputRequests={"a": form()})
+    host.answer("tasks/get", asks)
+    taken = host.arrive(result_message(host.sent_on(waiting)[-1]["id"], ACCEPTED), session="session-1")
+    host.answer("tasks/get", asks)
+    host.give(AccessChanged(exchange=taken, principal=None, access=Access()))
+    assert taken not in [one.exchange for one in host.of(Reply)]
+    host.answer("tasks/update", {})
+    assert host.of(Reply)[-1] == Reply(taken, None, 202)
+
+
 def test_trap24_a_view_that_comes_late_asks_nothing_again() -> None:
     """The upstream has the answer, and a poll that was on its way says what was before."""
     host = bridged()

@@ -25,6 +25,7 @@ from mcp_tasks_proto import (
     SaveFailed,
     Send,
     ShutdownStarted,
+    StreamReady,
     TaskEnded,
     TasksListed,
     TtlChanged,
@@ -576,7 +577,7 @@ def test_leg8_an_answer_that_cannot_be_kept_is_asked_for_again() -> None:
     host.give(asked("first", "name"))
     (question,) = client.questions(exchange)
     host.held = True
-    client.respond(question, ACCEPTED)
+    first = client.respond(question, ACCEPTED)
     host.answer_next()
     (save,) = host.asked
     host.asked.clear()
@@ -584,7 +585,51 @@ def test_leg8_an_answer_that_cannot_be_kept_is_asked_for_again() -> None:
     host.give(SaveFailed(save.token))
     again = client.questions(exchange)
     assert len(again) == 2
+    assert client.reply(first).http_status == 202, "it is asked for again, here"
     client.respond(again[1], ACCEPTED)
+    assert get(client)["status"] == "working"
+
+
+@pytest.mark.parametrize("decline", [False, True], ids=["an answer", "one that ends the task"])
+def test_leg8_life4_an_answer_is_taken_once_it_is_kept(decline: bool) -> None:
+    """HTTP 202 tells the client that it need not come again, whatever becomes of this process."""
+    client, exchange = waiting()
+    host = client.host
+    host.give(asked("first", "name"))
+    (question,) = client.questions(exchange)
+    host.held = True
+    refusal = {"error": {"code": -1, "message": "User rejected"}}
+    taken = client.respond(question, **(refusal if decline else {"result": ACCEPTED}))
+    while host.asked:
+        assert client.replies(taken) == []
+        host.answer_next()
+    assert client.reply(taken).http_status == 202
+    assert client.reply(taken).message is None
+
+
+def test_leg8_an_answer_to_nothing_is_taken_at_once() -> None:
+    client, exchange = waiting()
+    client.host.give(asked("first", "name"))
+    (question,) = client.questions(exchange)
+    for _ in range(2):
+        assert client.reply(client.respond(question, ACCEPTED)).http_status == 202
+
+
+def test_leg8_an_answer_counts_though_its_connection_is_gone_before_it_is_kept() -> None:
+    client, exchange = waiting()
+    host = client.host
+    host.give(asked("first", "name"))
+    (question,) = client.questions(exchange)
+    host.held = True
+    taken = client.respond(question, ACCEPTED)
+    before = len(host.effects)
+    host.give(StreamReady(taken))
+    assert len(host.effects) == before
+    host.give(ExchangeClosed(taken))
+    while host.asked:
+        host.answer_next()
+    host.held = False
+    assert client.replies(taken) == []
     assert get(client)["status"] == "working"
 
 
