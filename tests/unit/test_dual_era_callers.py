@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import pytest
 
@@ -975,6 +976,24 @@ def test_prx7_nor_does_who_waits_while_the_store_cannot_tell_keep_his_rights(acc
     assert "tasks/get" not in methods(host)
     refused = error(host.reply_to(waiting))
     assert refused["code"] == (-32600 if access is None else -32602)
+
+
+def test_rights_that_are_none_are_the_hosts_mistake_and_change_nothing() -> None:
+    host = bridged()
+    odd, waiting = cast(Any, {"project": "p"}), host.head("GET")
+    told = AccessChanged(exchange=waiting, principal=None, access=odd)
+    call = partial(host.ask, "tools/call", {"name": "render", "arguments": {}}, id=4)
+    for wrong in (
+        partial(host.initialize, access=odd, new_session="session-9"),
+        partial(call, access=odd),
+        partial(host.give, told),
+    ):
+        with pytest.raises(LocalProtocolError, match=r"^(MessageAdmitted|AccessChanged): access is an Access"):
+            wrong()
+    exchange = call()
+    host.answer("tools/call", {"content": []})
+    assert result(host.reply_to(exchange)) == {"content": []}, "its id is free"
+    assert host.waiting("subscriptions/listen")
 
 
 def test_prx7_a_stream_hears_of_the_tools_that_its_caller_sees_now() -> None:
