@@ -988,7 +988,9 @@ def test_rights_that_are_none_are_the_hosts_mistake_and_change_nothing() -> None
         partial(call, access=odd),
         partial(host.give, told),
     ):
-        with pytest.raises(LocalProtocolError, match=r"^(MessageAdmitted|AccessChanged): access is an Access"):
+        with pytest.raises(
+            LocalProtocolError, match=r"^(MessageAdmitted|AccessChanged): access is an Access"
+        ):
             wrong()
     exchange = call()
     host.answer("tools/call", {"content": []})
@@ -1253,6 +1255,8 @@ def test_leg7_the_store_may_be_late_or_fail_or_answer_nobody() -> None:
     listing = host.asked[-1]
     with pytest.raises(LocalProtocolError, match="more comes after nothing"):
         host.give(HandlesListed(listing.token, [], more=True))
+    with pytest.raises(LocalProtocolError, match=r"^HandlesListed: a handle is a string$"):
+        host.give(HandlesListed(listing.token, [cast(Any, 5)], more=True))
     host.give(HandlesListed(listing.token, [], more=False))
     assert [one for one in host.of(Reply) if one.exchange == second and one.message] == []
     with pytest.raises(LocalProtocolError):
