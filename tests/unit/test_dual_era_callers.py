@@ -1055,7 +1055,7 @@ def test_leg9_sessions_end_when_legacy_callers_are_let_in_no_more() -> None:
     host = bridged()
     waiting = host.ask("tools/call", {"name": "render", "arguments": {}})
     host.give(SettingsChanged(make_settings(legacy_callers=False)))
-    assert error(host.reply_to(waiting))["code"] == -32600
+    assert error(host.reply_to(waiting))["code"] == -32603
     assert error(host.reply_to(host.ask("tools/list", id=3)))["code"] == -32602
     gone = host.head("GET")
     assert [one.http_status for one in host.of(Reply) if one.exchange == gone] == [404]
