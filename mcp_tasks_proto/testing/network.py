@@ -327,7 +327,7 @@ class Network:
 
     def tell(self, name: str, fact: Input | LegacyInput) -> None:
         """Hand a fact to a process's engine as soon as it is awake, and see to what comes of it."""
-        node = self._nodes.get(name) or self._find(name)
+        node = self._find(name)
         if node is None:
             return
         if node.awake_at > self.now:

@@ -155,7 +155,7 @@ def test_leg2_the_end_of_a_session_fails_its_calls(host: Place, client: Session)
     client.ask(method="DELETE")
     assert passes(host.tools.cancelled)
     failed = waiting.response()  # no 404, which would say that nothing was done
-    assert (failed.status, failed.json["error"]["code"]) == (200, -32600)
+    assert (failed.status, failed.json["error"]["code"]) == (200, -32603)
 
 
 # -- calls and tasks ---------------------------------------------------------------------------------------

@@ -209,7 +209,7 @@ class World:
         client = self.clients.pop(number)
         for exchange, asked in self.open.items():
             if asked.client == number:
-                asked.answer = ErrorAnswer(code=-32600)
+                asked.answer = ErrorAnswer(code=-32603 if asked.method == "tools/call" else -32600)
                 if exchange in self.model.waiters:
                     self.model.left(exchange)
         self.questions = {

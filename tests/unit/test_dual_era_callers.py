@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import pytest
 
@@ -993,6 +994,26 @@ def test_prx7_nor_does_who_waits_while_the_store_cannot_tell_keep_his_rights(acc
     assert refused["code"] == (-32600 if access is None else -32602)
 
 
+def test_rights_that_are_none_are_the_hosts_mistake_and_change_nothing() -> None:
+    host = bridged()
+    odd, waiting = cast(Any, {"project": "p"}), host.head("GET")
+    told = AccessChanged(exchange=waiting, principal=None, access=odd)
+    call = partial(host.ask, "tools/call", {"name": "render", "arguments": {}}, id=4)
+    for wrong in (
+        partial(host.initialize, access=odd, new_session="session-9"),
+        partial(call, access=odd),
+        partial(host.give, told),
+    ):
+        with pytest.raises(
+            LocalProtocolError, match=r"^(MessageAdmitted|AccessChanged): access is an Access"
+        ):
+            wrong()
+    exchange = call()
+    host.answer("tools/call", {"content": []})
+    assert result(host.reply_to(exchange)) == {"content": []}, "its id is free"
+    assert host.waiting("subscriptions/listen")
+
+
 def test_prx7_a_stream_hears_of_the_tools_that_its_caller_sees_now() -> None:
     host = bridged()
     stream = host.head("GET")
@@ -1050,7 +1071,7 @@ def test_leg9_sessions_end_when_legacy_callers_are_let_in_no_more() -> None:
     host = bridged()
     waiting = host.ask("tools/call", {"name": "render", "arguments": {}})
     host.give(SettingsChanged(make_settings(legacy_callers=False)))
-    assert error(host.reply_to(waiting))["code"] == -32600
+    assert error(host.reply_to(waiting))["code"] == -32603
     assert error(host.reply_to(host.ask("tools/list", id=3)))["code"] == -32602
     gone = host.head("GET")
     assert [one.http_status for one in host.of(Reply) if one.exchange == gone] == [404]
@@ -1250,6 +1271,8 @@ def test_leg7_the_store_may_be_late_or_fail_or_answer_nobody() -> None:
     listing = host.asked[-1]
     with pytest.raises(LocalProtocolError, match="more comes after nothing"):
         host.give(HandlesListed(listing.token, [], more=True))
+    with pytest.raises(LocalProtocolError, match=r"^HandlesListed: a handle is a string$"):
+        host.give(HandlesListed(listing.token, [cast(Any, 5)], more=True))
     host.give(HandlesListed(listing.token, [], more=False))
     assert [one for one in host.of(Reply) if one.exchange == second and one.message] == []
     with pytest.raises(LocalProtocolError):

@@ -202,8 +202,10 @@ def test_leg2_delete_ends_the_session() -> None:
     ended = client.delete()
     assert (ended.message, ended.http_status) == (None, 200)
     assert StopCall(inner) in client.host.effects
-    assert "session ended" in client.error(waiting)["message"]
+    assert client.error(waiting)["code"] == -32603, "nothing was wrong with it"
+    assert "may have been carried out" in client.error(waiting)["message"]
     assert client.reply(waiting).http_status == 200
+    assert client.error(asking)["code"] == -32600
     assert "session ended" in client.error(asking)["message"]
     assert client.reply(asking).http_status == 404
     assert client.reply(client.request("ping")).http_status == 404

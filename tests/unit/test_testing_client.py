@@ -179,7 +179,7 @@ def test_a_process_hears_that_nobody_waits_any_more(crash: bool) -> None:
         assert world.outcome(call) == Cancelled()
     world.network.run(1_000)
     closed = [when - world.begin for when, _, fact in world.heard if isinstance(fact, ExchangeClosed)]
-    assert closed == [56, 56, 106] if crash else [56, 106]
+    assert closed == ([56, 56, 106] if crash else [56, 106])
 
 
 def test_another_process_goes_on_from_what_was_kept() -> None:

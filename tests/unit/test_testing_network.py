@@ -306,38 +306,6 @@ def test_whoever_converses_hears_all_in_order_and_of_its_end() -> None:
     assert said[3:] == [None]
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_tasks_are_listed_for_a_client_of_the_other_era(fails: bool) -> None:
-    """Whether the store does it or not, there is an answer."""
-
-    def both_eras(name: str) -> DualEraServer:
-        modern = engine(name)
-        return DualEraServer(
-            settings=modern.settings, tools=modern.tools, node=name, policy=LegacyPolicy.SERVE
-        )
-
-    network = Network(make_engine=both_eras, work=lambda *_: [])
-    network.run(100)
-    said: list[Any] = []
-
-    def say(method: str, **params: Any) -> None:
-        message = {"jsonrpc": "2.0", "id": method, "method": method, "params": params}
-        network.converse(
-            "node-1",
-            lambda at: MessageReceived(exchange=at, message=message, principal="ada", connection="pipe"),
-            said.append,
-        )
-        network.run(100)
-
-    client = {"name": "old", "version": "1"}
-    say("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=client)
-    network.fates = [Fate(fails=fails)]
-    say("tasks/list")
-    assert [one.message["id"] for one in said] == ["initialize", "tasks/list"]
-    listed = said[1].message
-    assert listed["error"]["code"] == -32603 if fails else listed["result"] == {"tasks": []}
-
-
 def test_a_clock_that_is_ahead_says_another_time_and_wakes_as_if_it_were_right() -> None:
     story = Story(ttl_ms=1_000, skews=(60_000,))
     made_at_ms = story.network.now
@@ -671,7 +639,7 @@ def test_whoever_closes_a_request_that_arrives_twice_closes_both() -> None:
     for wait_ms in (0, 20, 80):
         story = Story()
         story.befall(Passage(again_ms=40))
-        story.network._fates = iter([Fate(delay_ms=5_000)] * 2)  # whatever it asks of its store
+        story.network.fates = [Fate(delay_ms=5_000)] * 2  # whatever it asks of its store
         number = story.ask("subscriptions/listen", notifications={"taskIds": [TASK]})
         story.network.run(wait_ms)
         story.network.close(number)
@@ -705,7 +673,7 @@ def test_a_process_that_speaks_2025_11_25_is_told_what_tasks_there_are() -> None
     say(request_message(2, "tools/call", {"name": "lasting", "arguments": {}, "task": {}}))
     say(request_message(3, "tasks/list", {}))
     assert [task["taskId"] for task in said[-1].message["result"]["tasks"]] == [TASK]
-    story.network._fates = iter([Fate(fails=True)])
+    story.network.fates = [Fate(fails=True)]
     say(request_message(4, "tasks/list", {}))
     assert said[-1].message["error"]["data"] == {"reason": "store_unavailable"}
     assert len(said) == 4

@@ -10,6 +10,7 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from mcp_tasks_proto.effects import Reply
+from mcp_tasks_proto.errors import LocalProtocolError
 from mcp_tasks_proto.inputs import ExchangeClosed, MessageReceived
 from mcp_tasks_proto.legacy.proxy.inner import ProxyCaller, ProxyInner
 from mcp_tasks_proto.legacy.proxy.messages import DualEraProxyStep
@@ -25,7 +26,7 @@ from mcp_tasks_proto.proxy.callers import SHUTTING_DOWN
 from mcp_tasks_proto.proxy.effects import ProxyStep
 from mcp_tasks_proto.proxy.handles import HandleCodec, StoredHandles
 from mcp_tasks_proto.proxy.inputs import AccessChanged, MessageAdmitted, SettingsChanged
-from mcp_tasks_proto.proxy.settings import ProxySettings
+from mcp_tasks_proto.proxy.settings import Access, ProxySettings
 from mcp_tasks_proto.vocabulary import TASKS_EXTENSION
 from mcp_tasks_proto.wire.jsonrpc import Request
 
@@ -93,6 +94,8 @@ class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
 
     def _message_received(self, received: MessageReceived) -> None:
         """Where there are no sessions, the engine says to an ``initialize`` what is spoken here (NEG.9)."""
+        if isinstance(received, MessageAdmitted):
+            _check_access(received, received.access)
         if self.settings.legacy_callers:
             LegacyDoor._message_received(self, received)
         else:
@@ -209,6 +212,8 @@ class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
 
     def _access_changed(self, changed: AccessChanged) -> None:
         """What a session waits for is asked for with the rights that its caller has now (PRX.7)."""
+        if changed.access is not None:
+            _check_access(changed, changed.access)
         if not self._registry.holds(changed.exchange):
             self._take(changed)
             return
@@ -221,6 +226,12 @@ class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
             self._registry.close_own_stream(owner.session)
         if owner.inner is not None and self._registry.holds(changed.exchange):
             self._take(evolve(changed, exchange=owner.inner))
+
+
+def _check_access(fact: MessageAdmitted | AccessChanged, access: Any) -> None:
+    """Refuse rights that are none, as the engine does, before anything of a session is changed."""
+    if not isinstance(access, Access):
+        raise LocalProtocolError(f"{type(fact).__name__}: access is an Access")
 
 
 @frozen

@@ -70,8 +70,8 @@ class ProxyInner(Inner):
     def take(self, fact: Any) -> None:
         """Take in a fact of the host's. Raises :class:`LocalProtocolError`; nothing has happened then."""
         if isinstance(fact, HandlesListed | LoadFailed) and fact.token in self._handles:
-            if isinstance(fact, HandlesListed) and fact.more and not fact.handles:
-                raise LocalProtocolError("HandlesListed: more comes after nothing; a page has a last handle")
+            if isinstance(fact, HandlesListed):
+                _check_page(fact)
             self._handles.pop(fact.token)(fact if isinstance(fact, HandlesListed) else None)
         else:
             Inner.take(self, fact)
@@ -85,3 +85,10 @@ class ProxyInner(Inner):
             declares_tasks=True,
             replied=lambda *_: ended(),
         )
+
+
+def _check_page(listed: HandlesListed) -> None:
+    if not all(isinstance(handle, str) for handle in listed.handles):
+        raise LocalProtocolError("HandlesListed: a handle is a string")
+    if listed.more and not listed.handles:
+        raise LocalProtocolError("HandlesListed: more comes after nothing; a page has a last handle")

@@ -10,7 +10,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from mcp_tasks_proto.effects import OpenStream, Reply, Send, StopCall
-from mcp_tasks_proto.errors import ErrorObject, invalid_request
+from mcp_tasks_proto.errors import ErrorObject, internal_error, invalid_request
 from mcp_tasks_proto.legacy.server.events import EventLog, KeptEvents, Place, event_id
 from mcp_tasks_proto.legacy.server.inner import Caller, Inner
 from mcp_tasks_proto.legacy.server.sessions import ClientRequest, Outlet, OwnStream, Session
@@ -24,6 +24,7 @@ from mcp_tasks_proto.wire.jsonrpc import Request, notification_message
 __all__ = ["Registry"]
 
 SESSION_ENDED: Final = invalid_request("the session ended before this request was answered")
+CALL_ENDED: Final = internal_error("the session ended before this call did: it may have been carried out")
 
 
 @define(eq=False, kw_only=True)
@@ -102,8 +103,10 @@ class Registry:
         if session.log is not None:
             session.log.close()
         for request in list(session.requests.values()):
-            # With 404 it would be sent once more, in the next session: a call may have been carried out.
-            request.fail(SESSION_ENDED, 200 if request.survives else 404)
+            if request.survives:  # with 404 it would be sent once more, in the next session
+                request.fail(CALL_ENDED)
+            else:
+                request.fail(SESSION_ENDED, 404)
         self.close_own_stream(session)
         self.timers.clear(session)
         del self._sessions[session.key]
