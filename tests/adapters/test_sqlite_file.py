@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from errno import EROFS
 from pathlib import Path
 from threading import Event
 
@@ -86,6 +87,8 @@ def test_where_there_is_no_room_or_no_right_that_is_said(path: Path, monkeypatch
         assert f"{path.parent} cannot be written" in str(cannot_be_used(path, error))
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(9, 9, 0))
     assert "no room left" in str(cannot_be_used(path, error))
+    denied = OSError(EROFS, "Read-only file system")
+    assert str(cannot_be_used(path, denied)) == f"{path} cannot be used: Read-only file system."
 
 
 def test_an_empty_file_becomes_a_store(path: Path) -> None:

@@ -167,10 +167,13 @@ def _make(path: Path) -> None:
 
 
 def cannot_be_used(path: Path, error: sqlite3.Error | OSError) -> StoreError:
-    """Return the error for a person. What SQLite says of a place is vague: so the place is looked at."""
+    """Return the error for a person. What SQLite says of a place is vague: so the place is looked at.
+
+    The system says itself when there is no room; some places never have any, such as what can only be read.
+    """
     why = f"{path} cannot be used: {error.strerror if isinstance(error, OSError) else error}."
     with suppress(OSError):
-        if shutil.disk_usage(path.parent).free < ROOM_BYTES:
+        if not isinstance(error, OSError) and shutil.disk_usage(path.parent).free < ROOM_BYTES:
             why += " There is no room left on its disk."
         elif not os.access(path.parent, os.W_OK):
             why += f" {path.parent} cannot be written, and SQLite keeps files beside it there."
