@@ -225,7 +225,7 @@ class LegacyDoor(ABC, Generic[_Step]):
         """Find out whose message it is, once it does not say so itself."""
         http = received.http
         if self._holds(received.exchange):
-            raise LocalProtocolError("MessageReceived: this exchange is open already")
+            raise LocalProtocolError(f"{type(received).__name__}: this exchange is open already")
         parsed = parse_message(received.message)
         if isinstance(parsed, Request) and self._in_flight(received, parsed):
             self._out.append(Reply(received.exchange, error_message(parsed.id, IN_FLIGHT), 200))
