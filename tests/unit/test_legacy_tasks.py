@@ -19,6 +19,7 @@ from mcp_tasks_proto import (
     Load,
     LoadFailed,
     LocalProtocolError,
+    MessageReceived,
     RecordRemoved,
     RejectReport,
     RequestCancel,
@@ -613,6 +614,18 @@ def test_leg8_an_answer_to_nothing_is_taken_at_once() -> None:
     (question,) = client.questions(exchange)
     for _ in range(2):
         assert client.reply(client.respond(question, ACCEPTED)).http_status == 202
+
+
+def test_leg8_nothing_is_left_of_an_answer_that_was_taken() -> None:
+    """Its exchange is over, and another may have that name."""
+    client, exchange = waiting()
+    client.host.give(asked("first", "name"))
+    (question,) = client.questions(exchange)
+    taken = client.respond(question, ACCEPTED)
+    before = len(client.replies(taken))
+    ping = {"jsonrpc": "2.0", "id": "again", "method": "ping"}
+    client.host.give(MessageReceived(exchange=taken, message=ping, http=client.head()))
+    assert [reply.http_status for reply in client.replies(taken)[before:]] == [200]
 
 
 def test_leg8_an_answer_counts_though_its_connection_is_gone_before_it_is_kept() -> None:
