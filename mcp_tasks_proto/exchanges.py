@@ -58,7 +58,7 @@ class Owed(Protocol):
 _Exchange = TypeVar("_Exchange", bound=Owed)
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class OpenExchanges(ABC, Generic[_Exchange]):
     """The exchanges of one engine that are open."""
 

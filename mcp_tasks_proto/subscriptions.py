@@ -28,7 +28,7 @@ Draft = Callable[[], dict[str, Any] | None]
 """Makes a message when it can be sent. ``None``: by now there is nothing to say."""
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Outbox:
     """What waits to be sent on one exchange: the latest of each subject, in order of first arrival."""
 
@@ -62,7 +62,7 @@ class Outbox:
         self._waiting.pop(subject, None)
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Stream:
     """One ``subscriptions/listen``, from its request to its end."""
 
@@ -91,7 +91,7 @@ class Stream:
         return notification_message(method, params)
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Streams:
     """The listen streams open at one engine."""
 

@@ -22,7 +22,7 @@ def exponential_backoff(failures: int, first_ms: int, last_ms: int) -> int:
     return min(first_ms << min(failures - 1, last_ms.bit_length()), last_ms)
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Timers:
     """A set of named deadlines in Unix milliseconds, at most one for each key."""
 

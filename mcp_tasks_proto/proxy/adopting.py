@@ -23,7 +23,7 @@ from mcp_tasks_proto.wire.reading import is_view
 __all__ = ["Adoptions"]
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Adoptions:
     """Takes tasks over from upstreams."""
 

@@ -42,7 +42,7 @@ class _Advertised:
     cache_scope: str = "private"
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Advertisements:
     """Answers for all the upstreams that a caller can see; one that is down is left out (PRX.15)."""
 

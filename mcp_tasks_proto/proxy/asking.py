@@ -29,7 +29,7 @@ __all__ = ["Asking", "HostAnswer"]
 HostAnswer = RandomDrawn | TaskLoaded | LoadFailed | Saved | SaveFailed | SaveRefused | SnapshotKept
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Asking:
     """The questions that are open."""
 

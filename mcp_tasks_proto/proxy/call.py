@@ -22,7 +22,7 @@ from mcp_tasks_proto.vocabulary import TASKS_EXTENSION
 __all__ = ["Call", "failure", "needs_tasks"]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Call:
     """One request on its way through."""
 

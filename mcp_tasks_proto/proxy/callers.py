@@ -40,7 +40,7 @@ def _nothing() -> None:
     """Do nothing: there is nothing to be given up."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Exchange:
     """A caller's request whose reply is owed."""
 
@@ -70,7 +70,7 @@ class Exchange:
         return self.http is None or self.http.accepts_stream
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Callers(OpenExchanges[Exchange]):
     """The exchanges of one proxy with its callers."""
 

@@ -51,7 +51,7 @@ from mcp_tasks_proto.wire.schema import CallToolParams, ParamsError, structure, 
 __all__ = ["Call", "Calls"]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Calls:
     """The calls of an engine; each of them is known to whoever it waits for."""
 

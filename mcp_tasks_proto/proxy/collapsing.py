@@ -27,7 +27,7 @@ from mcp_tasks_proto.wire.jsonrpc import parse_error_object
 __all__ = ["Collapsing", "Watch"]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Watch:
     """One round under way."""
 
@@ -38,7 +38,7 @@ class Watch:
     """Whether the caller has no state yet to come back with."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Collapsing:
     """Runs the rounds of collapsed calls."""
 

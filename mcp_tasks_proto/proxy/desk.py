@@ -41,7 +41,7 @@ Lookup = KnownTask | Trouble | None
 """``None``: the caller may use no such task, and is told no more than that (GET.2)."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Desk:
     """The parts of one engine that deal with the world, and what is common to those that decide."""
 

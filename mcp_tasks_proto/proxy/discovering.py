@@ -18,7 +18,7 @@ Found = Discovery | Trouble
 """What an upstream is, or why nobody knows."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class _Asked:
     """One discovery under way."""
 
@@ -31,7 +31,7 @@ class _Asked:
     """Whether it was contradicted, or the settings changed, while it was under way."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Discoveries:
     """What is known of the upstreams, and what is being asked."""
 

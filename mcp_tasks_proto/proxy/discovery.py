@@ -123,7 +123,7 @@ def _ttl(part: Mapping[str, Any]) -> int:
     return max(0, ttl_ms) if type(ttl_ms) is int else 0
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class DiscoveryCache:
     """Discoveries by upstream and authorization; the oldest makes room for a new one."""
 

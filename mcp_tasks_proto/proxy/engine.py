@@ -70,7 +70,7 @@ PURGE: Final = ("purge",)
 """Timer key: time to remove what is past its retention."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class ProxyEngine:
     """One proxy, as a state machine."""
 

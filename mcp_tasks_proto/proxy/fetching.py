@@ -34,7 +34,7 @@ def target_of(binding: Binding) -> Target:
     return Target(binding.upstream, binding.authorization, binding.identity)
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Fetching:
     """Fetches views, and reads those that come by themselves."""
 

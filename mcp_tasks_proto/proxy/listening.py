@@ -43,7 +43,7 @@ from mcp_tasks_proto.wire.schema import ListenParams, ParamsError, structure
 __all__ = ["Listeners"]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Listeners:
     """The callers' streams open at one engine."""
 

@@ -34,7 +34,7 @@ class Orphan:
     failures: int = 0
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Orphans:
     """Cancels what nobody waits for, ``ProxyLimits.attempts`` times at most.
 

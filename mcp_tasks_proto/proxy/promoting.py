@@ -27,7 +27,7 @@ from mcp_tasks_proto.proxy.views import Seen, own_view
 __all__ = ["Ending", "Promotions"]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Ending:
     """How a promoted call ended, on its way to the store: tried until it is there, for it was earned."""
 
@@ -36,7 +36,7 @@ class Ending:
     failures: int = 0
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Promotions:
     """The promoted calls that run here."""
 

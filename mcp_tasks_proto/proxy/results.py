@@ -49,7 +49,7 @@ class _Kept:
     size: int
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class ResultCache:
     """Results by upstream, authorization and request. Those used longest ago make room for new ones."""
 

@@ -77,7 +77,7 @@ def passing_meta(meta: Any, *, most_bytes: int, depth: int) -> dict[str, Any]:
     return bounded(passing, most_bytes=most_bytes, depth=depth)
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Rewriter:
     """Rewrites what comes down from one upstream, of one task or of none."""
 

@@ -37,7 +37,7 @@ class Round:
 _FIRST: Final = Round()
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Rounds:
     """Asks callers for input, and reads what they bring back."""
 

@@ -26,7 +26,7 @@ class Served:
     methods: frozenset[str]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Shared:
     """Settings, effects, timers and the time of the input that is being handled."""
 

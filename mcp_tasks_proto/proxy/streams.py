@@ -18,7 +18,7 @@ from mcp_tasks_proto.wire.jsonrpc import notification_message
 __all__ = ["CallerStream", "Listened", "Source"]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Listened:
     """A task on a caller's stream."""
 
@@ -36,7 +36,7 @@ class Listened:
     """When that was stored, where it is an end that is kept."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Source:
     """An upstream's stream for one caller's."""
 
@@ -48,7 +48,7 @@ class Source:
     """Whether the upstream has acknowledged it."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class CallerStream:
     """A caller's stream, from its request to its end."""
 

@@ -23,7 +23,7 @@ from mcp_tasks_proto.wire.schema import ParamsError, UpdateTaskParams, structure
 __all__ = ["TaskRequests"]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class TaskRequests:
     """What callers ask about their tasks."""
 

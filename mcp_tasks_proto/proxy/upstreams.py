@@ -51,7 +51,7 @@ class Target(NamedTuple):
     """That of the server which is meant: under its name there may be another one by now (PRX.7)."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Answer:
     """What came of a request: a result, an error, or a trouble."""
 
@@ -65,7 +65,7 @@ class Answer:
     """Whether there is no use in sending it again."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Sent:
     """A request in flight; its own timer key."""
 
@@ -78,7 +78,7 @@ class Sent:
     heard: Callable[[Notification], None] | None
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class UpstreamRequests:
     """All requests in flight to all upstreams."""
 

@@ -15,7 +15,7 @@ from mcp_tasks_proto.wire.jsonrpc import encode
 __all__ = ["ResultCache"]
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class ResultCache:
     """Results by method and params, each until its time has passed; the oldest makes room for a new one.
 

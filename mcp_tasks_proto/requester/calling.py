@@ -27,7 +27,7 @@ from mcp_tasks_proto.wire.schema import ABSENT, ParamsError
 __all__ = ["Calls"]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Calls:
     """The calls of one requester, from their request to their outcome."""
 

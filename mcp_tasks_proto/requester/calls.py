@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Call:
     """One thing the caller wants done."""
 
@@ -63,7 +63,7 @@ class Call:
         return None if self.watch is None else self.watch.view
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Watch:
     """A task that is being watched."""
 
@@ -121,7 +121,7 @@ class Watch:
 # -- requests in flight ------------------------------------------------------------------------------
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class _Sent:
     """What all requests in flight have; each kind of them says whose it is."""
 
@@ -133,14 +133,14 @@ class _Sent:
     """When it was sent."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class SentCall(_Sent):
     """What the caller wants."""
 
     call: Call
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class SentToolList(_Sent):
     """``tools/list``, to learn which arguments are mirrored into headers."""
 
@@ -148,21 +148,21 @@ class SentToolList(_Sent):
     """Whether it is for the first page."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class SentPoll(_Sent):
     """``tasks/get``."""
 
     watch: Watch
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class SentUpdate(_Sent):
     """``tasks/update``."""
 
     watch: Watch
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class SentCancel(_Sent):
     """``tasks/cancel``; the same one while it is tried again."""
 
@@ -173,7 +173,7 @@ class SentCancel(_Sent):
     """How often it failed."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class SentListen(_Sent):
     """``subscriptions/listen``, a stream of news."""
 

@@ -10,7 +10,7 @@ from mcp_tasks_proto.requester.requests import Requests, backoff
 __all__ = ["Cancellations"]
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Cancellations:
     """The cancellations that their server may not have heard of.
 

@@ -76,7 +76,7 @@ TRY_LATER: Final = frozenset({408, 425, 429})
 """HTTP statuses below 500 that do not find fault with the request itself."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class RequesterEngine:
     """One requester, as a state machine."""
 

@@ -17,7 +17,7 @@ LISTEN: Final = ("listen",)
 """Timer key: time to open a stream for the tasks that have none."""
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Listener:
     """The listen streams of one requester. What they bring is for the tasks' watcher to take in."""
 

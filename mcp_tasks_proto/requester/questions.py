@@ -22,7 +22,7 @@ Outstanding = Mapping[str, Mapping[str, Any]]
 """Input requests by key."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Questions:
     """The ledgers of all tasks that one requester watches."""
 

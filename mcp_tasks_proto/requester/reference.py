@@ -31,7 +31,7 @@ class KeyState(Enum):
     __hash__ = object.__hash__
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class LedgerEntry:
     """One key of a task's input requests."""
 
@@ -44,7 +44,7 @@ class LedgerEntry:
     """The request that this process has on show at present; never saved."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class TaskReference:
     """One task, as its requester knows it."""
 

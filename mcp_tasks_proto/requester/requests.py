@@ -28,7 +28,7 @@ def backoff(settings: RequesterSettings, failures: int) -> int:
     return exponential_backoff(failures, limits.first_backoff_ms, limits.last_backoff_ms)
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Requests:
     """What one requester has sent and awaits the answer of."""
 

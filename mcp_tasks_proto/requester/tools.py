@@ -19,7 +19,7 @@ class _ListedTool:
     fault: str | None = None
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class ToolList:
     """The tools that a server listed, over all pages that were read, by whomever."""
 

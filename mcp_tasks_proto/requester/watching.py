@@ -30,7 +30,7 @@ from mcp_tasks_proto.wire.schema import ABSENT, ParamsError, TaskView
 __all__ = ["Watcher"]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Watcher:
     """The tasks a requester watches.
 

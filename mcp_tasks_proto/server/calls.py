@@ -32,7 +32,7 @@ from mcp_tasks_proto.wire.jsonrpc import encode
 __all__ = ["Calls"]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Calls:
     """Hands requests to the host's handlers, and takes in what those report."""
 

@@ -74,7 +74,7 @@ from mcp_tasks_proto.timers import LAST_MS
 __all__ = ["SHUTTING_DOWN", "ServerEngine"]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class ServerEngine:
     """One server, as a state machine.
 

@@ -40,7 +40,7 @@ class Awaits(Enum):
     __hash__ = object.__hash__
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Exchange:
     """A request whose reply is owed."""
 

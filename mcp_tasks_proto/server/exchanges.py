@@ -27,7 +27,7 @@ Method = Callable[[Exchange], None]
 """Begins to answer a request."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Exchanges(OpenExchanges[Exchange]):
     """The exchanges of one server."""
 

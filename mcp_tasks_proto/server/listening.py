@@ -20,7 +20,7 @@ from mcp_tasks_proto.wire.schema import ListenParams, ParamsError, structure
 __all__ = ["Listening"]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Listening:
     """Opens the listen streams of an engine; what is sent on them is for :class:`Streams` to say."""
 

@@ -17,7 +17,7 @@ from mcp_tasks_proto.wire.jsonrpc import Request
 __all__ = ["GivenInput", "read_input"]
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class GivenInput:
     """What a request brings to its handler: its params, and of an earlier round, answers and own state."""
 

@@ -15,7 +15,7 @@ SWEEP: Final = ("sweep",)
 """Key of the sweeping deadline."""
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Sweeping:
     """The next look for expired records, and what came of the last one (TTL.2).
 

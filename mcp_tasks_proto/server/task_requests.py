@@ -16,7 +16,7 @@ from mcp_tasks_proto.wire.schema import ParamsError, UpdateTaskParams, structure
 __all__ = ["TaskRequests"]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class TaskRequests:
     """Begins the operation on a task that a request asks for; the engine tells how it went."""
 

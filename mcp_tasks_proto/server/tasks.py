@@ -75,7 +75,7 @@ ANY_NUMBER: Final = 2**62
 STORE_DOWN: Final = "the task store did not answer"
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class _Worker:
     """A worker that was started here and has not ended."""
 
@@ -86,7 +86,7 @@ class _Worker:
     told_to_stop: bool = False
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class _Question:
     """What the engine asked the store and has not heard back on."""
 
@@ -97,7 +97,7 @@ class _Question:
     failures: int = 0
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Tasks:
     """The operations under way, the workers started here, and every deadline of an engine."""
 

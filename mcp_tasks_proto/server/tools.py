@@ -12,7 +12,7 @@ from mcp_tasks_proto.settings import ToolDeclaration
 __all__ = ["Tools"]
 
 
-@define(eq=False, init=False)
+@define(eq=False, repr=False, init=False)
 class Tools:
     """What an engine knows of its tools. They may come and go while it runs."""
 

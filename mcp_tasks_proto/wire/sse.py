@@ -46,7 +46,7 @@ class Event:
     """The latest ``retry`` on the stream so far."""
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class EventDecoder:
     """Finds the events in chunks of bytes, whatever the chunks' borders.
 

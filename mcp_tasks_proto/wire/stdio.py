@@ -18,7 +18,7 @@ def frame(message: bytes) -> bytes:
     return message + b"\n"
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class LineDecoder:
     """Finds the lines in chunks of bytes, whatever the chunks' borders.
 

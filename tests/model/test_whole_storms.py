@@ -129,7 +129,7 @@ def live_on(*, calm: int, proxy_ends_at: int) -> None:
 
 
 def test_upd5_an_answer_that_was_accepted_and_lost_is_asked_for_again() -> None:
-    """Servers of 2025-11-25 accept an answer (HTTP 202) before they have kept it."""
+    """A server of 2025-11-25 may have accepted it (HTTP 202) when it ends."""
     for calm in range(19, 27):
         for proxy_ends_at in range(1_550, 2_350, 200):
             live_on(calm=calm, proxy_ends_at=proxy_ends_at)

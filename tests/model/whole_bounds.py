@@ -72,7 +72,7 @@ def _check_exchanges(
     if door is not None:
         registry = door._registry
         begun: Collection[Hashable] = door._greetings if isinstance(door, DualEraProxy) else ()
-        known |= {*registry._exchanges, *begun}
+        known |= {*registry._exchanges, *registry._accepting, *begun}
         connected = len(registry._exchanges) + len(registry._all_lost)
         assert registry.requests <= connected, "LIM.3: requests of sessions"
         sessions = len(registry._sessions)

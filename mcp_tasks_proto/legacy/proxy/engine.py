@@ -33,7 +33,7 @@ from mcp_tasks_proto.wire.jsonrpc import Request
 __all__ = ["DualEraProxy"]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class DualEraProxy(LegacyDoor[DualEraProxyStep | ProxyStep]):
     """A :class:`~mcp_tasks_proto.proxy.ProxyEngine` with legacy callers and legacy upstreams as well.
 

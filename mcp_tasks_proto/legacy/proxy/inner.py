@@ -43,7 +43,7 @@ class ProxyCaller(Caller):
         )
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class ProxyInner(Inner):
     """The engine, and the translator's exchanges with it."""
 

@@ -52,7 +52,7 @@ def _listed(
     _Page(inner=inner, request=request, handles=page.handles, cursor=cursor).begin()
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class _Page:
     """A page whose tasks are being asked for."""
 

@@ -31,7 +31,7 @@ from mcp_tasks_proto.vocabulary import TASKS_EXTENSION
 __all__ = ["Cancelling", "ProxyRequests"]
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Cancelling:
     """A ``tasks/cancel`` that waits for its task to end."""
 
@@ -40,7 +40,7 @@ class Cancelling:
     until_ms: int
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class ProxyRequests:
     """Begins what a client asks for."""
 

@@ -51,7 +51,7 @@ ENDED: Final = frozenset(status.value for status in TERMINAL)
 ToUpstream = SendUpstream | SendLegacyUpstream | StopUpstream
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class DualEraUpstream:
     """One of them. ``out`` takes what is to be sent, ``tell`` what the engine is to hear."""
 

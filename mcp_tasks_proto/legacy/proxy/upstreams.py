@@ -37,7 +37,7 @@ from mcp_tasks_proto.requester.inputs import NotificationReceived, RequestFailed
 __all__ = ["DualEraUpstreams"]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class DualEraUpstreams(ProxyEngine):
     """A :class:`~mcp_tasks_proto.proxy.ProxyEngine` whose upstreams may be legacy ones.
 

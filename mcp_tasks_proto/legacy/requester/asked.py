@@ -34,7 +34,7 @@ Owner = Followed | PlainCall
 _NOBODY: Final = "nobody here answers this"
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Reception:
     """Where the server's requests arrive."""
 

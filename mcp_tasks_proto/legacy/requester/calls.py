@@ -38,7 +38,7 @@ class Calling(Protocol):
         """Whether this prompt of a call waits for its answer."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class PlainCall:
     """One of them."""
 
@@ -72,7 +72,7 @@ class PlainCall:
         return len(self.waiting) + len(self.round)
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class PlainCalls:
     """All of them that are under way, by the name of the server's request."""
 

@@ -76,7 +76,7 @@ class Answer:
 Answered = Callable[[Answer], None]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class _Pending:
     """A message that was sent."""
 
@@ -110,7 +110,7 @@ class _Held:
     fail: Callable[[Fact], None]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Channel:
     """The way to a legacy server."""
 

@@ -58,7 +58,7 @@ _OWN_INPUTS: Final = frozenset({ServerAsked, StreamOpened, ConnectionLost, Closi
 """What the engine does not know."""
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class _Names(Iterator[int]):
     """What requests are called, which is their id as well: rising numbers."""
 
@@ -73,7 +73,7 @@ class _Names(Iterator[int]):
         self._next = max(self._next, number)
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class DualEraRequester:
     """One requester of both eras, as a state machine."""
 

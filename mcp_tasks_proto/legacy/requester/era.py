@@ -38,7 +38,7 @@ NOT_TRIED: Final = frozenset({"subscriptions/listen", "tools/call"})
 Fact = ResponseReceived | RequestFailed
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class EraFinder:
     """What is known of a server's era, until it is certain."""
 

@@ -34,7 +34,7 @@ from mcp_tasks_proto.wire.jsonrpc import Notification, parse_message
 __all__ = ["LegacyServer"]
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class LegacyServer:
     """A legacy server, as the engine may take it for a modern one."""
 

@@ -32,7 +32,7 @@ Delivered = Callable[[bool], None]
 Reply = Callable[[Mapping[str, Any], Delivered], None]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Question:
     """One question. What it asks does not change; whom it is answered to may."""
 

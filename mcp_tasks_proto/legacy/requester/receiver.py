@@ -35,7 +35,7 @@ Reply = Callable[[str | int, Mapping[str, Any] | ErrorObject], None]
 Withdraw = Callable[[], None]
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class _Received:
     """A task of this side."""
 
@@ -46,7 +46,7 @@ class _Received:
     """Requests for its result that wait for its end."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Receiver:
     """The tasks that one server has made here."""
 

@@ -19,7 +19,7 @@ OPENING: Final = ("opening",)
 """Timer key: calls have waited for it for long enough."""
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class ServerStream:
     """It is opened with the first call or task of a session, where the server has such a stream."""
 

@@ -35,7 +35,7 @@ __all__ = ["Followed", "FollowedTasks"]
 Task = Mapping[str, Any]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Followed:
     """A task that a call of this side has become, or that is resumed here."""
 
@@ -90,7 +90,7 @@ class Followed:
         return len(self.questions)
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class FollowedTasks:
     """What one requester follows, and the single requests about any task."""
 

@@ -16,7 +16,7 @@ __all__ = ["TaskTools"]
 Known = Callable[[bool], None]
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class TaskTools:
     """What the server has listed, by whomever it was asked. It is read once for all who have to know."""
 

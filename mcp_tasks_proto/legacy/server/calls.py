@@ -28,7 +28,7 @@ NOT_OF_THIS_ERA: Final = frozenset({"inputResponses", "requestState", "task"})
 """Params that only the modern era gives a meaning, and the one that is read before a call begins."""
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class _Round:
     """The questions of one round, and what is known of their answers."""
 
@@ -47,7 +47,7 @@ class _Call:
     """The task that its caller wants."""
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Calls:
     """Begins calls and sees them through."""
 

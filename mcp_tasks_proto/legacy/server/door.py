@@ -81,7 +81,7 @@ UNKNOWN_SESSION: Final = invalid_request(
 _Step = TypeVar("_Step")
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class LegacyDoor(ABC, Generic[_Step]):
     """The engine's interface, with :data:`~mcp_tasks_proto.inputs.LegacyInput` beside its inputs.
 

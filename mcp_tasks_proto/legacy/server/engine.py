@@ -34,7 +34,7 @@ class LegacyPolicy(Enum):
     __hash__ = object.__hash__
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class DualEraServer(LegacyDoor[Step]):
     """A :class:`~mcp_tasks_proto.server.ServerEngine` that serves 2025-11-25 as well.
 

@@ -52,7 +52,7 @@ def read_event_id(text: str) -> Place | None:
     return None if match is None else Place(int(match[1]), int(match[2]))
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class KeptEvents:
     """The events of all sessions together, oldest first; each is in the log of its session."""
 
@@ -79,7 +79,7 @@ class KeptEvents:
             next(iter(self._logs.values())).drop_oldest()
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class EventLog:
     """The last events of one session; the oldest give way (LIM.3)."""
 

@@ -105,7 +105,7 @@ class OwedTask:
     ttl_ms: int | Default = DEFAULT
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class _Conversation:
     """An exchange that is open."""
 
@@ -125,7 +125,7 @@ _CLOSED: Final = _Conversation(replied=_ignore, sent=_ignore, owed=None)
 _OUTCOMES: Final = frozenset({CallBecameTask, CallReturned, CallAskedInput})
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Inner:
     """The modern engine, and the translator's exchanges with it."""
 

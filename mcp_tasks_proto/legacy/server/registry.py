@@ -27,7 +27,7 @@ SESSION_ENDED: Final = invalid_request("the session ended before this request wa
 CALL_ENDED: Final = internal_error("the session ended before this call did: it may have been carried out")
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Registry:
     """Opens sessions, requests and streams, and ends them."""
 

@@ -27,7 +27,7 @@ NONE_TO_BE_HAD: Final = (
 )
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Requests:
     """Begins what a client asks for."""
 

@@ -27,7 +27,7 @@ from mcp_tasks_proto.wire.jsonrpc import (
 __all__ = ["ClientRequest", "Outlet", "OwnStream", "Question", "Session"]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Outlet:
     """Where messages for one request go: an exchange, while its connection lasts, and the session's log."""
 
@@ -81,7 +81,7 @@ class Question:
     answered: Answered
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class ClientRequest:
     """A request of the client's that is owed an answer."""
 
@@ -160,7 +160,7 @@ class ClientRequest:
         self.outlet.send(notification_message(CANCELLED, params))
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class OwnStream:
     """The stream that belongs to no request: of a GET, or on stdio, of the connection."""
 
@@ -183,7 +183,7 @@ class OwnStream:
         return self.outbox.exchange
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Session:
     """What one ``initialize`` opened."""
 

@@ -23,7 +23,7 @@ __all__ = ["TaskRequests"]
 CANCELLED_BY_REQUEST: Final = "The task was cancelled by request."
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class TaskRequests:
     """Answers what a client asks about its tasks, but for their results."""
 

@@ -47,7 +47,7 @@ def _meaning_of(error: ErrorObject, request: Mapping[str, Any]) -> Mapping[str, 
     return {"action": "cancel"} if request["method"] == "elicitation/create" else error
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Waiter:
     """One ``tasks/result`` that is open."""
 
@@ -79,7 +79,7 @@ class Waiter:
         )
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, repr=False, kw_only=True)
 class Waiting:
     """All waiters of a server."""
 
