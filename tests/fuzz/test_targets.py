@@ -160,8 +160,8 @@ PLANTED: Final = [
         target="http_requests",
         what="bodies of any length are kept",
         where=HttpConnection,
-        name="_refuse_long",
-        faulty=lambda self: None,
+        name="_refuse_body",
+        faulty=lambda self, status, error: None,
     ),
     Fault(
         target="http_requests",

@@ -243,6 +243,33 @@ def test_req1_a_round_that_makes_no_sense(request_: Any) -> None:
     assert outcome(model) == ModelOutcome(kind="failed")
 
 
+def test_req4_a_server_in_trouble_is_told_the_answers_once_more() -> None:
+    """Its trouble says nothing of them."""
+    model = watching()
+    answer(model, 2, asking(a=ROOTS))
+    model.answered("c", "a", {"roots": []})
+    params = {"taskId": "one", "inputResponses": {"a": {"roots": []}}}
+    assert model.sent(3, "tasks/update", params) is None
+    refuse(model, 3, -32603)
+    model.passed(model.due["update", "c"])
+    assert model.sent(4, "tasks/update", params) is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"id": True, "error": {"code": -32603, "message": "no"}},
+        {"id": 1, "error": {"code": "-32603", "message": "no"}},
+        {"id": 1, "error": "no"},
+    ],
+)
+def test_wire3_an_error_that_is_none_says_no_more_than_a_broken_connection(wrong: dict[str, Any]) -> None:
+    broken, told = called(), called()
+    broken.received(1, "nonsense")
+    told.received(1, {"jsonrpc": "2.0", **wrong})
+    assert outcome(told) == outcome(broken)
+
+
 def test_what_nobody_waits_for_changes_nothing() -> None:
     model = called()
     answer(model, 9, DONE)
