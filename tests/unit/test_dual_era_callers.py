@@ -1271,7 +1271,7 @@ def test_leg7_the_store_may_be_late_or_fail_or_answer_nobody() -> None:
     listing = host.asked[-1]
     with pytest.raises(LocalProtocolError, match="more comes after nothing"):
         host.give(HandlesListed(listing.token, [], more=True))
-    with pytest.raises(LocalProtocolError, match=r"^HandlesListed: a handle is a string$"):
+    with pytest.raises(LocalProtocolError, match=r"^HandlesListed: an entry is a str$"):
         host.give(HandlesListed(listing.token, [cast(Any, 5)], more=True))
     host.give(HandlesListed(listing.token, [], more=False))
     assert [one for one in host.of(Reply) if one.exchange == second and one.message] == []

@@ -84,6 +84,14 @@ def waiting(**facts: Any) -> tuple[LegacyClient, str]:
     return client, result_of(client)
 
 
+def questioned() -> tuple[LegacyClient, str, dict[str, Any]]:
+    """Return such a client, the exchange, and what it was asked there."""
+    client, exchange = waiting()
+    client.host.give(asked("first", "name"))
+    (question,) = client.questions(exchange)
+    return client, exchange, question
+
+
 def get(client: LegacyClient, task_id: str = TASK) -> dict[str, Any]:
     return client.ask("tasks/get", {"taskId": task_id})
 
@@ -407,9 +415,7 @@ def test_leg8_trap24_what_a_task_asks_is_asked_once_on_one_open_result_stream() 
 
 
 def test_leg8_answers_reach_the_worker_once() -> None:
-    client, exchange = waiting()
-    client.host.give(asked("first", "name"))
-    (question,) = client.questions(exchange)
+    client, _, question = questioned()
     before = len(client.host.effects)
     client.respond(question, ACCEPTED)
     client.respond(question, {"action": "decline"})
@@ -419,9 +425,7 @@ def test_leg8_answers_reach_the_worker_once() -> None:
 
 def test_leg8_an_answer_reaches_the_worker_without_saying_whose_it_is() -> None:
     """What is left in it says no more than an answer of the modern era does."""
-    client, exchange = waiting()
-    client.host.give(asked("first", "name"))
-    (question,) = client.questions(exchange)
+    client, _, question = questioned()
     client.respond(question, {**ACCEPTED, "_meta": {**RELATED, "of": "the client's"}})
     (delivered,) = client.host.of(DeliverInput)
     (answer,) = delivered.answers
@@ -508,9 +512,7 @@ def test_leg8_who_cannot_be_asked_is_passed_over() -> None:
 
 
 def test_leg8_a_question_that_is_withdrawn_is_taken_back() -> None:
-    client, exchange = waiting()
-    client.host.give(asked("first", "name"))
-    (question,) = client.questions(exchange)
+    client, exchange, question = questioned()
     client.host.give(WorkWithdrewInput(task_id=TASK, token="w", ask="first"))
     assert client.read(exchange)[-1]["params"]["requestId"] == question["id"]
     client.respond(question, ACCEPTED)
@@ -520,9 +522,7 @@ def test_leg8_a_question_that_is_withdrawn_is_taken_back() -> None:
 
 
 def test_trap20_what_is_on_show_when_the_task_ends_is_taken_back() -> None:
-    client, exchange = waiting()
-    client.host.give(asked("first", "name"))
-    (question,) = client.questions(exchange)
+    client, exchange, question = questioned()
     client.ask("tasks/cancel", {"taskId": TASK})
     told = client.read(exchange)
     assert told[-1]["method"] == "notifications/cancelled"
@@ -573,10 +573,8 @@ def test_leg8_any_other_answer_that_does_not_fit_fails_the_task() -> None:
 
 
 def test_leg8_an_answer_that_cannot_be_kept_is_asked_for_again() -> None:
-    client, exchange = waiting()
+    client, exchange, question = questioned()
     host = client.host
-    host.give(asked("first", "name"))
-    (question,) = client.questions(exchange)
     host.held = True
     first = client.respond(question, ACCEPTED)
     host.answer_next()
@@ -594,10 +592,8 @@ def test_leg8_an_answer_that_cannot_be_kept_is_asked_for_again() -> None:
 @pytest.mark.parametrize("decline", [False, True], ids=["an answer", "one that ends the task"])
 def test_leg8_life4_an_answer_is_taken_once_it_is_kept(decline: bool) -> None:
     """HTTP 202 tells the client that it need not come again, whatever becomes of this process."""
-    client, exchange = waiting()
+    client, _, question = questioned()
     host = client.host
-    host.give(asked("first", "name"))
-    (question,) = client.questions(exchange)
     host.held = True
     refusal = {"error": {"code": -1, "message": "User rejected"}}
     taken = client.respond(question, **(refusal if decline else {"result": ACCEPTED}))
@@ -609,18 +605,14 @@ def test_leg8_life4_an_answer_is_taken_once_it_is_kept(decline: bool) -> None:
 
 
 def test_leg8_an_answer_to_nothing_is_taken_at_once() -> None:
-    client, exchange = waiting()
-    client.host.give(asked("first", "name"))
-    (question,) = client.questions(exchange)
+    client, _, question = questioned()
     for _ in range(2):
         assert client.reply(client.respond(question, ACCEPTED)).http_status == 202
 
 
 def test_leg8_nothing_is_left_of_an_answer_that_was_taken() -> None:
     """Its exchange is over, and another may have that name."""
-    client, exchange = waiting()
-    client.host.give(asked("first", "name"))
-    (question,) = client.questions(exchange)
+    client, _, question = questioned()
     taken = client.respond(question, ACCEPTED)
     before = len(client.replies(taken))
     ping = {"jsonrpc": "2.0", "id": "again", "method": "ping"}
@@ -629,10 +621,8 @@ def test_leg8_nothing_is_left_of_an_answer_that_was_taken() -> None:
 
 
 def test_leg8_an_answer_counts_though_its_connection_is_gone_before_it_is_kept() -> None:
-    client, exchange = waiting()
+    client, _, question = questioned()
     host = client.host
-    host.give(asked("first", "name"))
-    (question,) = client.questions(exchange)
     host.held = True
     taken = client.respond(question, ACCEPTED)
     before = len(host.effects)
@@ -647,9 +637,7 @@ def test_leg8_an_answer_counts_though_its_connection_is_gone_before_it_is_kept()
 
 
 def test_leg9_a_modern_client_may_answer_what_a_legacy_one_was_asked() -> None:
-    client, exchange = waiting()
-    client.host.give(asked("first", "name"))
-    (question,) = client.questions(exchange)
+    client, exchange, question = questioned()
     update(client.host, {"name": ACCEPTED})
     assert client.read(exchange)[-1]["params"]["requestId"] == question["id"]
 
@@ -883,7 +871,7 @@ def test_leg7_a_page_with_more_after_it_has_a_last_record() -> None:
     (listing,) = host.asked
     with pytest.raises(LocalProtocolError, match="TasksListed"):
         host.give(TasksListed(listing.token, (), more=True))
-    with pytest.raises(LocalProtocolError, match="TasksListed: a record is a TaskRecord"):
+    with pytest.raises(LocalProtocolError, match="TasksListed: an entry is a TaskRecord"):
         host.give(TasksListed(listing.token, [cast(Any, {"taskId": TASK})], more=False))
     host.give(TasksListed(listing.token, (), more=False))
     assert ann.result(exchange) == {"tasks": []}

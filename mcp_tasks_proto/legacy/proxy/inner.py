@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from mcp_tasks_proto.errors import ErrorObject, LocalProtocolError
+from mcp_tasks_proto.errors import ErrorObject
 from mcp_tasks_proto.inputs import LoadFailed, MessageReceived
 from mcp_tasks_proto.legacy.proxy.messages import HandlesListed, ListHandles
-from mcp_tasks_proto.legacy.server.inner import Caller, Inner, InnerToken
+from mcp_tasks_proto.legacy.server.inner import Caller, Inner, InnerToken, check_page
 from mcp_tasks_proto.proxy.errors import Trouble, trouble
 from mcp_tasks_proto.proxy.inputs import MessageAdmitted
 from mcp_tasks_proto.proxy.settings import Access
@@ -71,7 +71,7 @@ class ProxyInner(Inner):
         """Take in a fact of the host's. Raises :class:`LocalProtocolError`; nothing has happened then."""
         if isinstance(fact, HandlesListed | LoadFailed) and fact.token in self._handles:
             if isinstance(fact, HandlesListed):
-                _check_page(fact)
+                check_page(fact, fact.handles, str)
             self._handles.pop(fact.token)(fact if isinstance(fact, HandlesListed) else None)
         else:
             Inner.take(self, fact)
@@ -85,10 +85,3 @@ class ProxyInner(Inner):
             declares_tasks=True,
             replied=lambda *_: ended(),
         )
-
-
-def _check_page(listed: HandlesListed) -> None:
-    if not all(isinstance(handle, str) for handle in listed.handles):
-        raise LocalProtocolError("HandlesListed: a handle is a string")
-    if listed.more and not listed.handles:
-        raise LocalProtocolError("HandlesListed: more comes after nothing; a page has a last handle")

@@ -6,7 +6,7 @@ What concerns those exchanges is told to whoever opened them; every other effect
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from itertools import count
 from typing import Any, Final, Protocol
 
@@ -41,7 +41,7 @@ from mcp_tasks_proto.legacy.translation import modern_params
 from mcp_tasks_proto.records import TaskRecord
 from mcp_tasks_proto.wire.jsonrpc import request_message
 
-__all__ = ["Caller", "Inner", "InnerExchange", "InnerToken", "OwedTask"]
+__all__ = ["Caller", "Inner", "InnerExchange", "InnerToken", "OwedTask", "check_page"]
 
 Message = dict[str, Any]
 Replied = Callable[[Message, int], None]
@@ -210,7 +210,7 @@ class Inner:
         """Take in a fact of the host's. Raises :class:`LocalProtocolError`; nothing has happened then."""
         if isinstance(fact, TasksListed | LoadFailed) and fact.token in self._listings:
             if isinstance(fact, TasksListed):
-                _check_page(fact)
+                check_page(fact, fact.records, TaskRecord)
             self._listings.pop(fact.token)(fact if isinstance(fact, TasksListed) else None)
             return
         conversation = None
@@ -254,11 +254,14 @@ class Inner:
                 self.out.append(effect)
 
 
-def _check_page(listed: TasksListed) -> None:
-    if not all(isinstance(record, TaskRecord) for record in listed.records):
-        raise LocalProtocolError("TasksListed: a record is a TaskRecord")
-    if listed.more and not listed.records:
-        raise LocalProtocolError("TasksListed: more comes after nothing; a page has a last record")
+def check_page(listed: Any, entries: Collection[Any], kind: type) -> None:
+    """Refuse, as :class:`LocalProtocolError`, a page of entries of another kind, or one that more follows and
+    that has no last entry."""
+    name = type(listed).__name__
+    if not all(isinstance(entry, kind) for entry in entries):
+        raise LocalProtocolError(f"{name}: an entry is a {kind.__name__}")
+    if listed.more and not entries:
+        raise LocalProtocolError(f"{name}: more comes after nothing; a page has a last entry")
 
 
 def _owed(fact: Any, owed: OwedTask) -> Input:
